@@ -90,8 +90,9 @@ def decided_words(conflict: Conflict, plan: Plan, run: str, sides: str) -> str:
 
 def _child_of(conversation: str, actions: Collection[Action]) -> str:
     """Return the fork that a plan makes of the continuation that it replaces; empty if there is none."""
-    replaced = {each.target for each in actions if (each.conversation, each.unit) == (conversation, STREAM)}
-    return next((each.conversation for each in actions if each.kind is Kind.FORK and each.source in replaced), "")
+    replacing = [each for each in actions if (each.conversation, each.unit) == (conversation, STREAM)]
+    forks = (each.conversation for each in actions if any(map(each.is_fork_of, replacing)))
+    return next(forks, "")
 
 
 def _decided(conflict: Conflict, child: str) -> str:

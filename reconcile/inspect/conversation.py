@@ -422,7 +422,8 @@ def _decided(session: Session, row: Conflict, run: str, *, chosen: bool = False)
 def _child(steps: Iterable[Step], row: Conflict, loser: Side) -> str | None:
     """Return the fork that a run has made of the version that lost; None if it has made none."""
     done = [(step, json.loads(step.record)) for step in steps if step.state is StepState.DONE]
-    replaced = {record["target"] for step, record in done if _is_about(step, row)}
+    targets = [record["target"] for step, record in done if _is_about(step, row)]
+    replaced = {*targets, *(target.rpartition("/")[0] for target in targets)}  # of a single file, its directory too
     forks = ((step, record["source"]) for step, record in done if step.kind == Kind.FORK)
     found = (step.conversation for step, source in forks if source in replaced and source.startswith(f"{loser}:"))
     return next(found, None)

@@ -103,6 +103,10 @@ class Action(Struct, frozen=True, kw_only=True, gc=False):
     clears: tuple[Place, ...] = ()
     """For `Kind.REBUILD`: stale locks, which are removed by acquiring and releasing them."""
 
+    def is_fork_of(self, replacing: Action) -> bool:
+        """Tell whether it is a fork of the stream that another action replaces: of that file, or of its directory."""
+        return self.kind is Kind.FORK and self.source in (replacing.target, replacing.target.directory)
+
     @property
     def inside(self) -> tuple[Precondition, ...]:
         """The preconditions inside the target's directory: for a removal, the files that it removes."""

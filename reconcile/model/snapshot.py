@@ -69,6 +69,11 @@ class Place(Struct, frozen=True, gc=False):
     def __str__(self) -> str:
         return self.side + ":" + self.path
 
+    @property
+    def directory(self) -> Place:
+        """The directory that it is in."""
+        return Place(self.side, self.path.rpartition("/")[0])
+
 
 class File(Struct, frozen=True, gc=False):
     """One regular file of a copy; ``name`` is its path below the copy's directory, empty for a single-file copy.

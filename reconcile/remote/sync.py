@@ -1123,7 +1123,7 @@ def _conflicts(
         takes = conflict.takes if choice is None else _side_of(choice, action)
         if action is None or takes is None:
             continue
-        forks = (each.conversation for each in done if each.kind is Kind.FORK and each.source == action.target)
+        forks = (each.conversation for each in done if each.is_fork_of(action))
         child = next(forks, None) or arrived.pop(key, None)
         is_here = takes is Side.STORE
         yield DecidedConflict(conflict.conversation, conflict.title, conflict.unit, is_here, child, run, conflict)

@@ -14,7 +14,7 @@ from tests.cli.modules import module
 from tests.support.faults.fault_points import dies_at
 from tests.support.projects.terminal import at_terminal, interrupted_at_terminal, watched_at_terminal
 from tests.support.projects.three_conversations import FIRST, SECOND_ID, three
-from tests.support.projects.world import LONG_AGO, SECOND, append, events, set_key, write_conversation
+from tests.support.projects.world import LONG_AGO, SECOND, append, events, set_key, write_conversation, write_json
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -136,10 +136,22 @@ def test_of_streams_the_events_are_counted(world: World) -> None:
     assert "syncs what changed (1)" in shown, "the child is a part of the conflict"
 
 
+def in_one_file(directory: Path) -> None:
+    """Give a stream JP's earlier form, in which the base configuration is the first event."""
+    base = directory / "base_config.json"
+    first = {"timestamp": "2026-01-01 00:00:00.0", "type": "config_delta", "delta": json.loads(base.read_bytes())}
+    path = directory / "events.json"
+    write_json(path, [first, *json.loads(path.read_bytes())], LONG_AGO)
+    base.unlink()
+
+
 @pytest.mark.parametrize("by", ["a run", "a person"])
-def test_the_child_of_a_continuation_that_lost_is_named(world: World, by: str) -> None:
+@pytest.mark.parametrize("form", ["two files", "one file"])
+def test_the_child_of_a_continuation_that_lost_is_named(world: World, by: str, form: str) -> None:
     """By the report of the run, and by `status`, unless a person has decided."""
     three(world)
+    if form == "one file":
+        in_one_file(world.workspace / f"{FIRST}-it")
     world.reconcile()
     append(world.store / f"{FIRST}-it", 2, "b", LONG_AGO + 2 * SECOND)
     append(world.workspace / f"{FIRST}-it", 1, "c", LONG_AGO + SECOND)
