@@ -28,7 +28,7 @@ from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import ARCHIVE, EXTRA, METADATA, STREAM, WHOLE, Metadata, Partition, Side, joined
 from reconcile.model.units import units_of
 from reconcile.planning.context import RefusedError
-from reconcile.planning.filters import without_workspace
+from reconcile.planning.filters import renumbered, without_workspace
 from reconcile.planning.rules.guards import is_bulk
 from reconcile.planning.steps.content import DIVERGED
 from reconcile.remote import last_sync
@@ -533,23 +533,21 @@ class Sync:
         changed_marks = marks.changes(self.session.state.intents(self.session.checkout))
         sent_marks = self._sent_marks(tree, before, known, engine)
         if self.planned is not None:
-            pass_, _ = self._sendable((*buried, *twins, *held), engine, choices, (), now_ns)
-            if steps_of(pass_.plan, (*buried, *twins), changed_marks, sent_marks) != self.planned.steps:
+            pass_, _ = self._replacing(twins, (*buried, *held), engine, choices, (), now_ns)
+            if steps_of(pass_.plan, buried, changed_marks, sent_marks) != self.planned.steps:
                 raise _moved("the store")
         if changed_marks and not self.session.readonly:  # if no swap is won, they are no change of this machine
             taken = {key: intent is not None for key, intent in changed_marks.items()}
             known = replace(known, marks={**known.marks, **taken})
             self._note(known)
-        waiting = self._remove(engine, buried, twins, report, changed_marks)
-        left = (*((*buried, *_ids(report.replaced_forks)) if self.session.readonly else waiting), *held)
+        waiting = self._remove(engine, buried, report, changed_marks)
+        left = (*(buried if self.session.readonly else waiting), *held)
         # The removals were a plan of their own: after a first look at all, the rest has no baseline yet.
-        also = changed or (engine.known.conversations() if report.removed_here or report.replaced_forks else ())
-        pass_, unsent = self._sendable(left, engine, choices, also, now_ns)
+        also = changed or (engine.known.conversations() if report.removed_here else ())
+        pass_, unsent = self._replacing(twins, left, engine, choices, also, now_ns)
         report.held += [f"{key}: {what}" for key, what in unsent.items()]
         if self.session.readonly:
-            report.planned = Planned(
-                start, steps_of(pass_.plan, (*buried, *twins), changed_marks, sent_marks), pass_.plan.now_ns
-            )
+            report.planned = Planned(start, steps_of(pass_.plan, buried, changed_marks, sent_marks), pass_.plan.now_ns)
         chosen = without_workspace(pass_.plan) if self.half is Half.PULL else pass_.plan
         removed = set(buried).difference(waiting)  # their run has their marks
         private = {key: intent for key, intent in changed_marks.items() if key not in removed}
@@ -562,7 +560,7 @@ class Sync:
         outcome = self._apply(engine, last)
         if outcome is not None:
             self._learn(tree, before, known, engine)
-        self._describe(plan, outcome, report, pass_.world)
+        self._describe(plan, outcome, report, pass_.world, twins)
         for key, intent in private.items():
             if key in before.records and engine.known.sides[Side.STORE].of(key):  # one that is new here needs no line
                 entry = Entry(key, _title(engine.known.sides[Side.WORKSPACE].of(key)))
@@ -606,6 +604,41 @@ class Sync:
             policy = replace(self._without((*left, *unsent), engine), choices=choices)
             pass_ = engine.plan(policy, also=also, now_ns=now_ns)
         return pass_, unsent
+
+    def _replacing(
+        self,
+        twins: Mapping[str, str],
+        left: Collection[str],
+        engine: Engine,
+        choices: Mapping[tuple[str, str], Take],
+        also: Collection[str],
+        now_ns: int | None,
+    ) -> tuple[Pass, dict[str, str]]:
+        """Plan as `_sendable`; forks are removed after the same ones of another machine were taken, and not sent."""
+        if not twins:
+            return self._sendable(left, engine, choices, also, now_ns)
+        policy = replace(self.policy, request=RemoveRequest(tuple(twins), Children.PROMOTE), only=frozenset())
+        removal = without_workspace(engine.plan(policy, now_ns=now_ns).plan)
+        pass_, unsent = self._sendable(left, engine, choices, (*also, *twins), now_ns)
+        here = [action for action in pass_.plan.actions if action.target.side is Side.STORE]
+        taking = {
+            key: steps
+            for key, other in twins.items()
+            if (steps := tuple(action.id for action in here if action.conversation == other))
+        }
+        rest = [action for action in pass_.plan.actions if action.conversation not in taking]
+        removing = [
+            replace(
+                action,
+                id=f"removal {action.id}",
+                needs=(*(f"removal {need}" for need in action.needs), *taking[action.conversation]),
+            )
+            for action in removal.actions
+            if action.conversation in taking
+        ]
+        stones = (*pass_.plan.tombstones, *(entry for entry in removal.tombstones if entry[0] in taking))
+        plan = replace(pass_.plan, actions=renumbered([*rest, *removing]), tombstones=stones)
+        return replace(pass_, plan=plan), unsent
 
     def _choices(
         self,
@@ -659,13 +692,18 @@ class Sync:
         """Apply a pass; None for a dry run."""
         return None if self.session.readonly else engine.apply(pass_, self.lock.command, is_saved=True)
 
-    def _describe(self, plan: Plan, outcome: Outcome | None, report: Report, world: WorldState) -> None:
+    def _describe(
+        self, plan: Plan, outcome: Outcome | None, report: Report, world: WorldState, twins: Collection[str]
+    ) -> None:
         results = {} if outcome is None else outcome.results
         undone = {each.action.conversation: each.message for each in results.values() if not each.is_done}
         taken, forked, sent = dict[str, str | None](), dict[str, str | None](), dict[str, str | None]()
         removed = dict[str, str | None]()
         for action in plan.actions:
             if action.id in results and not results[action.id].is_done:
+                continue
+            if action.conversation in twins:
+                report.replaced_forks.append(Entry(action.conversation, action.title))
                 continue
             if action.kind is Kind.MOVE and action.target.side is Side.STORE:
                 continue  # a new title renames a directory: that alone brings nothing here
@@ -726,24 +764,20 @@ class Sync:
         self,
         engine: Engine,
         buried: list[str],
-        twins: Collection[str],
         report: Report,
         marks: Mapping[str, Intent | None],
     ) -> list[str]:
-        """Remove from the store what another machine has removed, with its private marks; return those that wait.
-
-        ``twins`` are removed with them.
-        """
+        """Remove from the store what another machine has removed, with its private marks; return those that wait."""
         only = self.policy.only
         going = [key for key in buried if not only or key in only]
-        if not (going or twins):
+        if not going:
             return buried
         stored = by_conversation(engine.known.sides[Side.STORE].copies())
         if is_bulk(len(going), len(stored)) and not self.policy.accept_bulk:
             way = _bulk_way(self.name)
             report.held.append(f"{len(going)} of {len(stored)} {self.session.roots.noun}s would be removed here: {way}")
             return buried
-        request = RemoveRequest((*going, *twins), Children.PROMOTE)
+        request = RemoveRequest(tuple(going), Children.PROMOTE)
         try:
             removal = engine.plan(replace(self.policy, request=request, only=frozenset()))
         except RefusedError as error:
@@ -755,8 +789,6 @@ class Sync:
         outcome = self._apply(engine, replace(removal, plan=plan))
         self.removals = self.removals if outcome is None else outcome.run
         report.removed_here += [Entry(key, _title(stored[key])) for key in going]
-        left = set[str]() if outcome is None else {key for key in twins if engine.known.sides[Side.STORE].of(key)}
-        report.replaced_forks += [Entry(key, _title(stored[key])) for key in twins if key not in left]
         return [key for key in buried if key not in going]
 
     def _buried(self, tree: Tree, before: Tree, known: Known, engine: Engine) -> list[str]:
@@ -788,32 +820,35 @@ class Sync:
         staying = {places.owner(key) for key in by_conversation(side.copies()) if key not in going}
         return [key for key in going if key not in staying]
 
-    def _twins(self, tree: Tree, before: Tree, known: Known, engine: Engine) -> list[str]:
-        """Return the forks that only this machine has, and of which another one has sent the same, under another id.
+    def _twins(self, tree: Tree, before: Tree, known: Known, engine: Engine) -> dict[str, str]:
+        """Return the forks that only this machine has, each with the same one that another machine has sent.
 
         Both have replaced the same version of the store. A fork that was used here since stays: one that was published,
         has children, or was made private. Nothing is removed after a person has accepted the remote as it is.
         """
         stored, there = engine.known.sides[Side.STORE], engine.known.sides[Side.WORKSPACE]
         new = {
-            fork: tree.records[key].local
+            fork: key
             for key in tree.records.keys() - before.records.keys() - set(known.kept)
             for copy in there.of(key)
             if not stored.of(key) and (fork := _as_fork(copy)) is not None
         }
         if not new or self.policy.only or known.accepted:
-            return []
+            return {}
+        # Both trees may be parts: the state tells what was in sync before, also with another remote.
         synced = {*tree.records, *tree.tombstones, *before.records, *known.kept, *known.shared}
         copies, intents = list(stored.copies()), self.session.state.intents(self.session.checkout)
         used = {copy.metadata.parent.id for copy in copies if isinstance(copy.metadata, Metadata)}
-        return [
-            copy.conversation
+        return {
+            copy.conversation: new[fork]
             for copy in copies
-            if (fork := _as_fork(copy)) in new
+            if (fork := _as_fork(copy)) is not None
+            and fork in new
             and copy.conversation not in synced | used
-            and is_local(intents.get(copy.conversation)) == new[fork]
+            and is_local(intents.get(copy.conversation)) == tree.records[new[fork]].local
+            and not self.session.state.is_synced(copy.conversation)
             and not self.session.state.projects_with(copy.conversation)
-        ]
+        }
 
     def _learn(self, tree: Tree, before: Tree, known: Known, engine: Engine) -> None:
         """Remember the earlier versions that other machines know: a clone may have them, or what was removed."""
@@ -895,7 +930,7 @@ class Sync:
 
     def _describe_marks(self, end: _End, report: Report) -> None:
         """Add to the report of a dry run which marks the sync would send; the plan has no steps for them."""
-        sides, gone = end.engine.known.sides, set(_ids(report.removed_there))
+        sides, gone = end.engine.known.sides, {entry.id for entry in report.removed_there}
         for key, local in sorted(self._sent_marks(end.tree, end.before, end.known, end.engine).items()):
             copies = [*sides[Side.STORE].of(key), *sides[Side.WORKSPACE].of(key)]
             if copies and key not in gone:
@@ -950,10 +985,6 @@ def _as_fork(copy: Copy) -> tuple[str, frozenset[tuple[str, str | None]]] | None
     if not (described.title or "").startswith(DIVERGED):
         return None
     return described.parent.id, frozenset(_digests(copy).items())
-
-
-def _ids(entries: Iterable[Entry]) -> list[str]:
-    return [entry.id for entry in entries]
 
 
 def _refused(tree: Tree, engine: Engine) -> list[str]:

@@ -280,6 +280,13 @@ class State:
         with state_errors(self._path):
             return tuple(row[0] for row in select(self._connection, sql, (conversation, f"{REMOTE}*")))
 
+    def is_synced(self, conversation: str) -> bool:
+        """Tell whether a completed sync has left a conversation in a remote, whichever it was."""
+        sql = """SELECT EXISTS (SELECT 1 FROM agreed JOIN checkout ON agreed.checkout = checkout.id
+            WHERE agreed.conversation = ?1 AND identity GLOB ?2)"""
+        with state_errors(self._path):
+            return any(row[0] for row in select(self._connection, sql, (conversation, f"{REMOTE}* won")))
+
     def checkpoint(self) -> None:
         """Move all writes from the log into the file of the database, so that closing doesn't change it."""
         with state_errors(self._path):

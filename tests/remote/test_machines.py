@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.projects.machines import Machine, add_worktree, git, make_machine, quiet
+from tests.support.projects.machines import Machine, add_worktree, git, make_bare, make_machine, quiet
 from tests.support.projects.world import LONG_AGO, SECOND, append, files, set_key, write_json
 
 if TYPE_CHECKING:
@@ -700,7 +700,8 @@ def test_the_log_of_a_sync_has_its_words(laptop: Machine, desktop: Machine) -> N
     desktop.sync()
     for machine, counts in ((laptop, "1 sent, 1 removed there"), (desktop, "1 taken")):
         line = next(line for line in machine.run("log").output.splitlines() if "in remote origin" in line)
-        assert f"  {counts}  reconcile sync" in line, line
+        assert f"  {counts}: jp-c{A}" in line, line
+        assert "  reconcile sync  (in remote origin)" in line, line
         told = machine.run("log", line.split()[0]).output
         assert "workspace" not in told, told
         assert "publish" not in told, told
@@ -1249,6 +1250,63 @@ def test_machines_that_make_the_same_fork_keep_one(twins: tuple[Machine, Machine
     desktop.run()
     quiet(laptop, desktop)
     assert f"jp-c{there[:11]}" in desktop.run("vault", "-v").output
+
+
+def test_a_fork_that_was_sent_is_kept_when_another_machine_sends_the_same(twins: tuple[Machine, Machine]) -> None:
+    laptop, desktop = twins
+    (here,), (there,) = _forks(laptop), _forks(desktop)
+    laptop.sync()
+    laptop.sync()  # the next one looks only at changes
+    desktop.run("project", there[:11])  # so that it is not replaced
+    desktop.sync()
+    for _ in range(2):
+        found = laptop.sync()
+        assert not any(found[key] for key in ("replaced_forks", "removed_here", "removed_there"))
+    quiet(laptop, desktop)
+    assert _forks(laptop) == _forks(desktop) == sorted([here, there])
+
+
+def test_a_fork_that_another_remote_has_is_kept(twins: tuple[Machine, Machine], tmp_path: Path) -> None:
+    laptop, desktop = twins
+    forks = sorted([*_forks(laptop), *_forks(desktop)])
+    second = make_bare(tmp_path / "second.git")
+    for machine in twins:
+        machine.run("remote", "add", "--name", "second", str(second))
+    laptop.sync("origin")
+    desktop.sync("second")
+    for _ in range(2):
+        for name in ("second", "origin"):
+            for machine in twins:
+                found = machine.sync(name)
+                assert not any(found[key] for key in ("replaced_forks", "removed_here", "removed_there"))
+    assert _forks(laptop) == _forks(desktop) == forks
+
+
+def test_a_fork_is_kept_if_the_same_one_of_another_machine_cannot_be_taken(twins: tuple[Machine, Machine]) -> None:
+    laptop, desktop = twins
+    (here,), (there,) = _forks(laptop), _forks(desktop)
+    laptop.sync()
+    (desktop.store / here).write_text("a file in its place")
+    found = desktop.sync(code=4)
+    assert not found["replaced_forks"]
+    assert there in [path.name for path in desktop.store.iterdir() if path.is_dir()]
+    (desktop.store / here).unlink()
+    desktop.sync()
+    quiet(laptop, desktop)
+    assert here in _forks(desktop)
+
+
+def test_undo_of_a_sync_restores_the_fork_that_it_has_replaced(twins: tuple[Machine, Machine]) -> None:
+    laptop, desktop = twins
+    (here,), (there,) = _forks(laptop), _forks(desktop)
+    laptop.sync()
+    desktop.sync()
+    text = desktop.run("undo", "--yes").stdout
+    assert _forks(desktop) == [there], text
+    desktop.run("redo", "--yes")
+    assert _forks(desktop) == [here]
+    quiet(laptop, desktop)
+    assert _forks(laptop) == _forks(desktop) == [here]
 
 
 @pytest.mark.parametrize("change", ["continued", "titled", "private", "published", "child", "accepted"])
