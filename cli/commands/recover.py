@@ -327,7 +327,7 @@ def _restore_at(options: Options, roots: Roots, gone: str, name: str) -> tuple[b
 def _bring_home(
     options: Options, roots: Roots, settings: Settings, source: str | None, restored: int, name: str
 ) -> bool:
-    """Move the sessions of this project from the directories of its earlier paths; tell whether there are any.
+    """Move the sessions of this project from the directories of its earlier paths; return whether there are any.
 
     ``restored``: the number of sessions that a dry run would restore there first. ``name``: that of ``source``.
     """
@@ -343,7 +343,7 @@ def _bring_home(
     words = _move_words(roots, found, restored, gone, name)
     if options.is_dry or not found.entries:
         print_message(options, f"would move {words}")
-        _tell_moved(options, found, restored, "Plan: {} to move here.")
+        _report_moved(options, found, restored, "Plan: {} to move here.")
         return bool(found.entries)
     confirm_or_exit(options, f"Move {words}?")
     offered, before = found.entries, found.left
@@ -358,14 +358,14 @@ def _bring_home(
         link_store(roots)  # nothing else may be left to do, and a later run must find the store
     more = "" if options.yes else ". For what else is missing: reconcile recover"
     print_message(options, f"moved {words}; undo doesn't move them back{more}")
-    _tell_moved(options, found, 0, "Done: {} moved here.")
+    _report_moved(options, found, 0, "Done: {} moved here.")
     own = copy.copy(options)
     own.quiet, own.json = True, False
     run(own, lambda: "reconcile")  # from now on it counts as what was here, also if it is lost at once
     return True
 
 
-def _tell_moved(options: Options, found: Orphans, restored: int, words: str) -> None:
+def _report_moved(options: Options, found: Orphans, restored: int, words: str) -> None:
     """Tell on standard output what is moved: at once, or as the summary of a run that follows and does nothing else."""
     text = words.format(_counted_entries(found, restored))
     if options.yes:

@@ -356,11 +356,11 @@ class PlanText:
 
     def _notes(self) -> Iterator[str]:
         foreign = [note for note in self._plan.notes if note.reason is Reason.FOREIGN and not self._verbose]
-        told = {(conflict.conversation, conflict.unit) for conflict in self._plan.conflicts}
+        shown = {(conflict.conversation, conflict.unit) for conflict in self._plan.conflicts}
         notes = [
             note
             for note in self._plan.notes
-            if note not in foreign and not (note.reason is Reason.CONFLICT and (note.conversation, note.unit) in told)
+            if note not in foreign and not (note.reason is Reason.CONFLICT and (note.conversation, note.unit) in shown)
         ]
         if notes:
             yield self._style("notes:", bold=True)

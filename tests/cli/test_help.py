@@ -291,7 +291,8 @@ def test_in_a_topic_no_command_is_broken(run: Run) -> None:
 
 def test_a_topic_names_the_topics_that_it_links_to(run: Run) -> None:
     assert lines_of(run("help", "secrets").stdout.replace("See also\n", "See also:\n"), "See also") == [
-        "  reconcile help safety"
+        "  reconcile help safety",
+        "  reconcile help several-machines",
     ]
 
 
