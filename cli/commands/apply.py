@@ -20,7 +20,7 @@ from reconcile.planning.revalidate import DONE_ALREADY, agreeing, moved_on
 from ..command import Command, Several
 from ..context import find_roots, formats_here, is_id, open_session, settings_of
 from ..options import command_line, options_of
-from ..output.interaction import Progress, print_message, waiting_callback
+from ..output.interaction import Progress, print_message, print_warning, waiting_callback
 from ..output.plan_text import exit_code, report
 from ..run import SYNC_PLAN, way_back
 from ..saved_versions import know_remotes
@@ -149,7 +149,19 @@ def carry_out(
         if titles:
             plan, outcome = _retitled(plan, outcome, titles)
         _report(options, session.roots, session, plan, outcome)
+        _warn_of_losses(options, session, plan, present.found)
     return exit_code(plan, outcome, options)
+
+
+def _warn_of_losses(options: Options, session: Session, saved: Plan, found: Pass) -> None:
+    """Print a warning about what a program has removed since the plan was made: no later run finds it again."""
+    if found.plan.intents == saved.intents:
+        return
+    from reconcile.inspect.losses import losses_of  # here: few plans meet a loss
+
+    losses = losses_of(session, found)
+    if losses is not None and losses.is_usual:
+        print_warning(options, losses.words(options.sides))
 
 
 def _retitled(plan: Plan, outcome: Outcome, titles: Mapping[str, str]) -> tuple[Plan, Outcome]:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from reconcile.apply.executor import Outcome
     from reconcile.engine.engine import Pass
     from reconcile.engine.session import Session
+    from reconcile.inspect.losses import Losses
     from reconcile.model.format import Format
     from reconcile.model.policy import Policy
     from reconcile.watch.fs_events import Directories
@@ -375,6 +376,7 @@ class WatchLoop:
                 self._session.finish_killed_runs()
                 return
             conversations = self._engine.known.conversations() if is_check else None
+            losses = losses_of(self._session, run)  # their titles are in the copies
             run = _without_most_copies(run, {deed.action.conversation for deed in outcome.results.values()})
             if is_check:
                 self._engine.settle(run, outcome)
@@ -387,7 +389,7 @@ class WatchLoop:
             # its lock may be released without an event
             self._check_at = min(self._check_at, time.monotonic_ns() + _BUSY_NS)
         self._reporter.report_resumed()
-        self._report(run, outcome, conversations)
+        self._report(run, outcome, conversations, losses)
 
     def _planned(self, now: int) -> tuple[Pass, bool]:
         """Plan what is due, and tell whether the pass is a check of everything."""
@@ -417,8 +419,8 @@ class WatchLoop:
     def _progress(self, done: int, count: int) -> None:
         demand_going_on(self._queue, done, count)
 
-    def _report(self, run: Pass, outcome: Outcome, everything: Collection[str] | None) -> None:
-        """Report a pass; ``everything``: all conversations, after a check."""
+    def _report(self, run: Pass, outcome: Outcome, everything: Collection[str] | None, losses: Losses | None) -> None:
+        """Report a pass; ``everything``: all conversations, after a check; ``losses``: what it has found removed."""
         for message in self._session.messages:
             if message not in self._told:
                 self._told.add(message)
@@ -439,7 +441,7 @@ class WatchLoop:
             return run.is_about(conversation) or (everything is not None and conversation not in run.moving)
 
         self._reporter.report_held(run.plan.held, is_about, now + self._timings.grace)
-        told = (Reason.REMOVED_HERE,) if self._reporter.report_losses(losses_of(self._session, run)) else ()
+        told = (Reason.REMOVED_HERE,) if self._reporter.report_losses(losses) else ()
         self._reporter.report_notes(run.plan, is_about, outcome.run, but=told)
         for deed in outcome.results.values():
             conversation = deed.action.conversation

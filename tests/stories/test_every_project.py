@@ -521,6 +521,15 @@ def test_all_as_json_has_the_notes_of_deleted_sessions(swept: tuple[Sides, Sides
     assert len(run("--all", "--json").stdout.splitlines()) == 1
 
 
+def test_a_saved_plan_names_what_was_deleted_since(swept: tuple[Sides, Sides], run: Run, tmp_path: Path) -> None:
+    one, _ = swept
+    titled(one, "Draft")
+    run("--out", tmp_path / "plan.json", "-w", one.project)
+    sweep(one, "a")
+    told = run("apply", tmp_path / "plan.json", "-w", one.project).stderr
+    assert "warning: 1 session was removed from the workspace, and is in the store: Audit; restore it: " in told
+
+
 def test_a_project_that_only_lost_sessions_does_not_count_as_changed(swept: tuple[Sides, Sides], run: Run) -> None:
     sweep(swept[0], "a")
     for words in (["--dry-run"], []):

@@ -107,6 +107,15 @@ def test_each_deleted_session_is_named_once_by_title_also_quietly(tmp_path: Path
     assert all(f" --workspace {each['project']} --format claude-code" in each["message"] for each in watching.events)
 
 
+def test_a_watcher_of_one_project_names_a_deleted_session_by_title(tmp_path: Path, run: Run) -> None:
+    one = titled(Sides(tmp_path / "p1", run), "Audit", "Build")
+    one.reconcile()
+    with Watching(one) as watching:
+        sweep(one, "a")
+        watching.hears("noted", "store: Audit; restore it: reconcile recover aaaaaaaa")
+        assert watching.stop() == 0
+
+
 def test_a_session_that_was_deleted_before_the_start_is_named(tmp_path: Path, run: Run) -> None:
     one = titled(Sides(tmp_path / "p1", run), "Audit", "Build")
     run("--all")
