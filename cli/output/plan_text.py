@@ -518,7 +518,7 @@ def report(
     what the pass has found to be removed from the workspace.
     """
     messages = tuple(messages)
-    if not messages and _is_told_in_a_line(options, roots, plan, losses):
+    if not messages and _is_one_line(options, roots, plan, losses):
         return
     options.has_reported = True
     options.has_changes |= bool(plan.actions)
@@ -608,7 +608,7 @@ def _warn_of_losses(options: Options, roots: Roots, losses: Losses | None) -> No
         print_warning(options, f"{of}{losses.words(options.sides)}")
 
 
-def _is_told_in_a_line(options: Options, roots: Roots, plan: Plan, losses: Losses | None) -> bool:
+def _is_one_line(options: Options, roots: Roots, plan: Plan, losses: Losses | None) -> bool:
     """Tell whether nothing is to tell of one of many projects but what its workspace lacks, and print that in a line.
 
     Where no conversation is left, print a line as long as the store has some, but with ``--quiet``.
