@@ -28,6 +28,7 @@ from ..saved_versions import know_remotes
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from reconcile.adapters.everywhere import Target
     from reconcile.adapters.roots import Roots
     from reconcile.config import Settings
     from reconcile.engine.engine import Pass
@@ -191,6 +192,12 @@ def _find_sides(options: Options, workspace: str, store: str, file: str) -> Root
             if (roots.workspace, roots.store) == (workspace, store):
                 return roots
     options.format = chosen
+    if options.workspace is None and (target := _in_home(workspace)) is not None:
+        options.workspace, options.format = target.project, chosen or target.format
+        with suppress(ReconcileError):
+            roots = find_roots(options)
+            if (roots.workspace, roots.store) == (workspace, store):
+                return roots
     options.workspace = options.workspace or workspace
     # The store may not exist yet, if this plan is the first to fill it; the search finds the same one as then.
     options.store = options.store or (store if os.path.isdir(store) else None)
@@ -202,6 +209,21 @@ def _find_sides(options: Options, workspace: str, store: str, file: str) -> Root
             "make the plan again with --out",
         )
     return roots
+
+
+def _in_home(workspace: str) -> Target | None:
+    """Return the project of Claude Code whose sessions are in a directory of the program; None if it is none such."""
+    from reconcile.adapters.claude_code.places import FORMAT  # here, as below: other plans are of a project's directory
+    from reconcile.adapters.everywhere import every_project
+    from reconcile.formats.claude_code.names import directory_name
+
+    from ..scope.projects import home_request
+
+    known = every_project(home_request(), FORMAT)
+    if os.path.dirname(workspace) != known.programs:
+        return None
+    name = os.path.basename(workspace)
+    return next((each for each in known.targets if directory_name(each.project) == name), None)
 
 
 class _Present(Struct, frozen=True):

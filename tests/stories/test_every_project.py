@@ -526,7 +526,7 @@ def test_a_saved_plan_names_what_was_deleted_since(swept: tuple[Sides, Sides], r
     titled(one, "Draft")
     run("--out", tmp_path / "plan.json", "-w", one.project)
     sweep(one, "a")
-    told = run("apply", tmp_path / "plan.json", "-w", one.project).stderr
+    told = run("apply", tmp_path / "plan.json").stderr  # from another directory
     assert "warning: 1 session was removed from the workspace, and is in the store: Audit; restore it: " in told
 
 
