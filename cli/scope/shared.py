@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import os
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -16,12 +17,13 @@ from msgspec.structs import replace
 from reconcile.adapters.claude_code.directories import homes_of
 from reconcile.adapters.claude_code.places import FORMAT, SHARED
 from reconcile.adapters.claude_code.shared_folder import keep_line_ends
+from reconcile.errors import ReconcileError
 from reconcile.fs.git import Git, GitError
 from reconcile.model.policy import ProjectRequest
 from reconcile.model.snapshot import METADATA, Side
 from reconcile.state.directory import generation, state_directory
 
-from ..context import find_roots, request_of, with_owned
+from ..context import find_roots, policy_of, request_of, settings_of, with_owned
 from ..output.errors import FAILURES, first_code, report_failure
 from ..output.interaction import print_message
 from ..run import open_engine, opened, run, run_started
@@ -62,9 +64,16 @@ def run_shared(options: Options, code: int) -> int:
 
 
 def save_first(options: Options) -> None:
-    """Save the newest lines of the home's sessions in the store, before one of them is shared; a dry run doesn't."""
+    """Save the newest lines of the home's sessions in the store, before one of them is shared; a dry run tells that."""
+    home = options.in_format(FORMAT)
     if not options.is_dry:
-        _plain(_quiet(options.in_format(FORMAT)))
+        _plain(_quiet(home))
+        return
+    with suppress(ReconcileError, OSError), opened(home) as engine:
+        plan = engine.plan(policy_of(home, settings_of(engine.session.roots))).plan
+        if any(action.target.side is Side.STORE for action in plan.actions):
+            message = f"lines that no run has saved yet are not shown; a run saves them: reconcile{home.sides}"
+            print_message(options, message)
 
 
 def prepare_commit(options: Options, *, is_published: bool) -> None:

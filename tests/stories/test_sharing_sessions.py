@@ -182,6 +182,7 @@ def test_a_session_is_shared_with_all_that_belongs_to_it(ann: Person) -> None:
     before = carried(session.parent)
     shown = ann.run("project", session.stem, "--dry-run", code=2)
     assert "no session has the id" in shown.output, "no run has saved it yet"
+    assert "lines that no run has saved yet are not shown; a run saves them: reconcile" in shown.stderr
     assert not ann.folder.exists()
     ann.run("project", session.stem)
     belongs = {path: content for path, content in before.items() if path.startswith(session.stem)}
@@ -239,6 +240,7 @@ def test_a_dry_run_names_each_file_and_writes_nothing(ann: Person) -> None:
     session = ann.play("subagent")
     ann.run()
     shown = ann.run("project", session.stem, "--dry-run").output
+    assert "no run has saved" not in shown
     assert all(path in shown for path in carried(session.parent) if path.startswith(session.stem))
     assert not ann.folder.exists()
 
