@@ -357,10 +357,13 @@ class PlanText:
     def _notes(self) -> Iterator[str]:
         foreign = [note for note in self._plan.notes if note.reason is Reason.FOREIGN and not self._verbose]
         shown = {(conflict.conversation, conflict.unit) for conflict in self._plan.conflicts}
+        along = frozenset[str]() if self._losses is None or self._verbose else self._losses.along
         notes = [
             note
             for note in self._plan.notes
-            if note not in foreign and not (note.reason is Reason.CONFLICT and (note.conversation, note.unit) in shown)
+            if note not in foreign
+            and not (note.reason is Reason.CONFLICT and (note.conversation, note.unit) in shown)
+            and not (note.reason is Reason.REMOVED_HERE and note.conversation in along)
         ]
         if notes:
             yield self._style("notes:", bold=True)

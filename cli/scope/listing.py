@@ -51,6 +51,10 @@ def list_all(options: Options, run: Callable[[Options], int], command: str) -> i
         print_document(options, {"format": f"reconcile.{command}.all/1", "projects": projects})
     elif not targets:
         show([NO_PROJECT])
-    for each in found.left_out if not options.json else ():
+    if any(each.is_lost for each in found.left_out) and not options.json:
+        print_message(
+            options, "Claude Code has no session left; to restore those of a project: reconcile recover in it"
+        )
+    for each in (each for each in found.left_out if not (each.is_lost or options.json)):
         print_message(options, f"left out: {short_path(each.path)}: {each.why}")
     return first_code(codes)

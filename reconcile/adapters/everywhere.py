@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from reconcile.adapters.roots import Request, Roots
 
 
+_UNKNOWN = "its project is unknown, as no session has its path as `cwd`; run it in the project: cd PROJECT && reconcile"
+
+
 class Target(NamedTuple):
     """A project of one format; ``project`` is a path, which may be gone if the format's sides are in the home."""
 
@@ -136,7 +139,7 @@ def _of_live_directories(known: set[Target], request: Request) -> tuple[set[Targ
         try:
             target = project_of_directory(path, known)
             if target is None and live_directory(path) is not None:
-                left_out.append(LeftOut(path, "no session has a `cwd`, so its project is unknown"))
+                left_out.append(LeftOut(path, _UNKNOWN))
         except OSError as error:
             target = None
             left_out.append(LeftOut(path, f"can't be read ({error.strerror})", is_failure=True))

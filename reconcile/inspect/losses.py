@@ -26,12 +26,14 @@ class Losses(NamedTuple):
     """The titles of removed conversations by id, in the order of a listing.
 
     ``beside``: by id, the titles of conversations that are still there, and how many files beside each were removed.
+    ``along``: the removed files beside removed conversations, which come back with them.
     ``uncounted``: the removed records that are no conversations, such as notes.
     ``is_usual``: the program of this workspace removes conversations by itself, so that a person may not know of it.
     """
 
     titles: Mapping[str, str]
     beside: Mapping[str, tuple[str, int]]
+    along: frozenset[str]
     uncounted: frozenset[str]
     noun: str
     way_back: str
@@ -74,6 +76,7 @@ def losses_of(session: Session, pass_: Pass) -> Losses | None:
     return Losses(
         titles_in(pass_.world.store, named),
         {id_: (title, beside[id_]) for id_, title in left.items()},
+        frozenset(id_ for id_, owner in owners.items() if owner != id_ and owner in removed),
         frozenset(() if places is None else (id_ for id_ in named if places.counted_as(id_) is None)),
         session.roots.noun,
         "project" if places is None else places.way_back,

@@ -309,7 +309,7 @@ def test_sessions_that_a_person_has_moved_by_hand_are_kept(tmp_path: Path, run: 
     new = Sides(tmp_path / "new", run)
     old.live.rename(new.live)
     result = run("--all")
-    assert f"{new.live.name}: no session has a `cwd`, so its project is unknown" in result.output
+    assert f"{new.live.name}: its project is unknown, as no session has its path as `cwd`; " in result.output
     assert (result.exit_code, not new.store.exists()) == (4, True)
     (session,) = new.live.glob("*.jsonl")
     with session.open("a") as file:
@@ -512,6 +512,18 @@ def test_a_run_names_deleted_sessions_by_title(swept: tuple[Sides, Sides], run: 
     assert f"restore it: reconcile recover --workspace {other.project} (removed since the last run: Draft)" in " ".join(
         told.split()
     )
+
+
+def test_a_run_names_a_deleted_session_once_whatever_was_beside_it(swept: tuple[Sides, Sides], run: Run) -> None:
+    one, _ = swept
+    (beside := one.live / f"{'a' * 8}-0000-4000-8000-000000000000" / "tool-results").mkdir(parents=True)
+    for name in ("1.txt", "2.txt"):
+        (beside / name).write_text("text")
+    run("--all")
+    sweep(one, "a")
+    shutil.rmtree(beside.parent)
+    assert run("--dry-run", "-w", one.project, "--verbose").stdout.count("deleted from the workspace") == 3
+    assert run("-w", one.project).stdout.count("deleted from the workspace") == 1
 
 
 def test_all_as_json_has_the_notes_of_deleted_sessions(swept: tuple[Sides, Sides], run: Run) -> None:
