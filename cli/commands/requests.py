@@ -46,6 +46,7 @@ from ..options import IDS, RUNS, VERSIONS, command_line, options_of, parse_time
 from ..output.errors import ExitCode
 from ..output.interaction import confirm_or_exit, is_interactive, may_reach_back, print_message
 from ..output.plan_text import report
+from ..output.summary import NO_FILE
 from ..output.text import format_time, visible
 from ..run import run as run_command
 
@@ -655,7 +656,7 @@ def _print_past_run(options: Options, verb: str, session: Session, run: Run) -> 
     counts = step_counts(session, steps, is_sync=is_sync)
     print_message(options, f"{verb} of {run.id}, {format_time(run.started_ns)}: {run.command} ({counts})")
     if not steps:  # the record is reset all the same
-        options.idle = "No file to change."
+        options.idle = NO_FILE
 
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")

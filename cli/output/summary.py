@@ -36,6 +36,10 @@ _HINTS = {
     errno.EACCES: "check the permissions",
 }
 """The hint for an error of the system."""
+NO_FILE = "No file to change."
+"""The last line of a command that only records something."""
+_DECISIONS = (Reason.ASKED, Reason.LOCALIZED)
+"""The reasons of notes on a decision that needs no step."""
 
 
 def summary(
@@ -75,7 +79,9 @@ def summary(
         begin = "Plan: " if done is None else "Done: " if actions else ""
         text = "; ".join((f"{begin}{', '.join(steps)}", *left)) + "."
     else:
-        text = nothing_to_do(left, plan.states, noun, is_public=is_public, idle=idle)
+        decides = any(note.reason in _DECISIONS for note in plan.notes)  # that is recorded all the same
+        said = NO_FILE if decides else idle
+        text = nothing_to_do(left, plan.states, noun, is_public=is_public, idle=said)
     troubled = plan.held or any(not entry.is_done for entry in results)
     color = "yellow" if troubled else SETTLED_COLOR if done is not None or not steps else None
     run, way = (None, "") if done is None else _undo(done, back, sides)

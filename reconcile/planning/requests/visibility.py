@@ -67,7 +67,17 @@ def project(context: PlanningContext, request: ProjectRequest) -> Edits:
         choices=choices,
         scope=frozenset(scope | _with_relatives(context, intents) | former.keys()) or NO_CONVERSATION,
         held=tuple(held),
+        notes=tuple(_public_again(context, intents)),
     )
+
+
+def _public_again(context: PlanningContext, public: Iterable[str]) -> Iterator[Note]:
+    """Yield a note for each conversation of which a copy is here: its decision ends, and no file needs to change."""
+    for conversation in public:
+        view = context.views[conversation]
+        if view.local and view.workspace.main is not None:
+            message = "no longer local, in any checkout; its copy here is published"
+            yield Note(conversation=conversation, reason=Reason.ASKED, message=message)
 
 
 def _is_private_since(context: PlanningContext, request: ProjectRequest, target: str) -> bool:
@@ -222,6 +232,9 @@ def localize(context: PlanningContext, ids: tuple[str, ...]) -> Edits:
             held.append(context.held_item(target, Reason.UNSETTLED, message))
             continue
         if context.views[target].workspace.main is None:
+            if not context.views[target].local:
+                message = "local from now on, in every checkout; it is not in this workspace"
+                notes.append(Note(conversation=target, reason=Reason.LOCALIZED, message=message))
             continue
         leaving[target] = Reason.LOCALIZED
         together |= dict.fromkeys((target, *inside), target)
