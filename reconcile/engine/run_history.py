@@ -369,7 +369,8 @@ def _since(state: State, run: str, project: str) -> LaterChanges:
     )
     syncs = _syncs(state)
     gone = (run_id for run_id, path in made_in.items() if not _is_there(path) and later[run_id].checkout not in syncs)
-    return replace(changes, gone=frozenset(gone))
+    elsewhere = {run_id: path for run_id, path in made_in.items() if path not in (None, project)}
+    return replace(changes, gone=frozenset(gone), elsewhere=elsewhere)
 
 
 def _shared(state: State, run: Run) -> set[str]:

@@ -79,13 +79,14 @@ class LaterChanges(Struct, frozen=True):
     """Later changes of a run's conversations: the newest run that ``changed`` each, and those already ``undone``.
 
     ``gone``: runs that can't be undone, because their checkout no longer exists. ``recovered``: the recovery that had
-    restored a conversation here, and was undone.
+    restored a conversation here, and was undone. ``elsewhere``: the projects of runs in other checkouts.
     """
 
     changed: Mapping[str, str]
     undone: frozenset[str]
     gone: frozenset[str] = frozenset()
     recovered: Mapping[str, str] = field(default_factory=dict)
+    elsewhere: Mapping[str, str] = field(default_factory=dict)
 
 
 def undone_runs(

@@ -6,6 +6,8 @@ import contextlib
 import hashlib
 import json
 import os
+import re
+import shlex
 import shutil
 import sqlite3
 from typing import TYPE_CHECKING, Any
@@ -985,6 +987,28 @@ def test_undo_passes_over_a_run_that_only_noted_an_absence(world: World) -> None
     assert f"undo of {changed}" in world.reconcile("undo", settled=False).stderr
     assert f"redo of {changed}" in world.reconcile("redo", settled=False).stderr
     assert f"undo of {noted}" in world.reconcile("undo", noted, settled=False).stderr
+
+
+def test_a_later_run_of_another_checkout_is_named_with_the_command_that_undoes_it(
+    world: World, tmp_path: Path, run: Run
+) -> None:
+    three(world)
+    world.reconcile()
+    other = make_project(tmp_path / "an other", run)
+    (other.project / ".jp" / ".id").write_text(ID_FILE)
+    three(other)
+    other.reconcile()
+    set_key(world.workspace / f"{FIRST}-it", "colour", "green", LONG_AGO + SECOND)
+    world.reconcile()
+    other.reconcile()
+    set_key(other.workspace / f"{FIRST}-it", "colour", "red", LONG_AGO + 2 * SECOND)
+    other.reconcile()
+    (older, *_) = [run["id"] for run in json.loads(world.run("log", "--json", "-w", world.project).stdout)["runs"]][2:]
+    refused = " ".join(world.reconcile("undo", older, code=4, settled=False).stdout.split())
+    command = re.search(r"undo that first: reconcile (undo \S+ --workspace '.*?')", refused)
+    assert command is not None, refused
+    assert world.run(*shlex.split(command[1])).exit_code == 0
+    assert world.reconcile("undo", older, settled=False).exit_code == 0
 
 
 def test_the_undo_of_a_run_that_changed_only_a_record_says_so(world: World) -> None:

@@ -252,7 +252,10 @@ def _without_request(past: PastRun, record: ConversationRecord) -> ConversationR
 
 
 def _way_on(run: str, since: LaterChanges) -> str:
-    return "the checkout of that run is gone" if run in since.gone else f"undo that first: reconcile undo {run}"
+    if run in since.gone:
+        return "the checkout of that run is gone"
+    there = f" --workspace {typed(since.elsewhere[run])}" if run in since.elsewhere else ""
+    return f"undo that first: reconcile undo {run}{there}"
 
 
 class _Undo:

@@ -120,6 +120,12 @@ REMOVED = ran(stored(B), here(A, B), A, B)
             here(A),
             "run later changed it since; the checkout of that run is gone",
         ),
+        (
+            replace(IMPORTED, since=LaterChanges({"jp-c1": "later"}, frozenset(), elsewhere={"later": "/home/me/wt"})),
+            stored(A),
+            here(A),
+            "run later changed it since; undo that first: reconcile undo later --workspace /home/me/wt",
+        ),
     ],
 )
 def test_refused(past: PastRun, store: Snapshot, workspace: Snapshot, message: str) -> None:
