@@ -17,7 +17,7 @@ from reconcile.fs.paths import quoted_path
 from reconcile.model.baseline import IntentKind
 from reconcile.model.names import CHILDREN
 from reconcile.model.plan import Kind, counted_as
-from reconcile.model.snapshot import Side
+from reconcile.model.snapshot import METADATA, Side
 from reconcile.model.units import unit_text
 from reconcile.planning.conflicts import differences, restore_of
 from reconcile.remote.address import without_password
@@ -365,11 +365,13 @@ def _conflict_words(conflict: DecidedConflict) -> str:
     """Return which machine's version was taken, and what became of the other one; a command may follow."""
     here, there = "this machine's", "the other machine's"
     winner, loser = (here, there) if conflict.is_here else (there, here)
+    unit = "file" if conflict.found is None and conflict.unit == METADATA else unit_text(conflict.unit)
     if conflict.run is None:
-        would = f"the sync asks at a terminal, or takes {winner} and prints the command for {loser}"
-        return f"{unit_text(conflict.unit)}: both machines changed it; {would}"
+        would = f"takes {winner} and prints the command for {loser}"
+        would = f"the sync {would if conflict.found is None else f'asks at a terminal, or {would}'}"
+        return f"{unit}: both machines changed it; {would}"
     other = f"{loser} is now the fork {conflict.child}; to take it" if conflict.child else f"to take {loser}"
-    return f"{unit_text(conflict.unit)}: both machines changed it; {winner} is taken; {other} instead:"
+    return f"{unit}: both machines changed it; {winner} is taken; {other} instead:"
 
 
 def _conflict_json(conflict: DecidedConflict) -> dict[str, object]:

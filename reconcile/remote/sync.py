@@ -82,6 +82,7 @@ if TYPE_CHECKING:
     from reconcile.apply.executor import Outcome
     from reconcile.engine.engine import Pass
     from reconcile.model.baseline import Intent, WorldState
+    from reconcile.model.format import Format
     from reconcile.model.plan import Action, Conflict, Item, Plan
     from reconcile.model.policy import Policy
     from reconcile.model.snapshot import Copy
@@ -566,7 +567,10 @@ class Sync:
                 entry = Entry(key, _title(engine.known.sides[Side.WORKSPACE].of(key)))
                 (report.private_no_longer if intent is None else report.private_here).append(entry)
         told = {(each.id, each.unit) for each in report.conflicts}  # by an attempt that has lost the race
-        found = _conflicts(plan, open_ones, pass_.world, outcome)
+        found = (
+            *_conflicts(plan, open_ones, pass_.world, outcome),
+            *_forked_records(plan, pass_.world, outcome, self.session.format),
+        )
         report.conflicts += [each for each in found if (each.id, each.unit) not in told]
         if changed is None:
             return _End(tree, before, None, tuple(waiting), engine, last, outcome, known)
@@ -1161,6 +1165,30 @@ def _conflicts(
     for (conversation, unit), child in arrived.items():
         title = replaced[conversation, unit].title
         yield DecidedConflict(conversation, title, unit, False, child, run)  # noqa: FBT003
+
+
+def _forked_records(plan: Plan, world: WorldState, outcome: Outcome | None, fmt: Format) -> Iterator[DecidedConflict]:
+    """Yield the records, such as sessions, of which one machine's version was taken, and the other one is now a fork.
+
+    This sync has made the fork, or another machine, which has sent it: the same content has the same id on each.
+    """
+    results, run = ({}, None) if outcome is None else (outcome.results, outcome.run)
+    done = [each for each in plan.actions if outcome is None or results[each.id].is_done]
+    new = {each.conversation for each in done if each.kind in (Kind.FORK, Kind.COPY)}
+    places = fmt.places
+    for action in done if new else ():
+        if places is None or action.unit != METADATA or action.kind is Kind.FORK:
+            continue
+        side = world.store if action.target.side is Side.STORE else world.workspace
+        lost = [copy.metadata for copy in side.copies if copy.place == action.target]
+        for version in lost:
+            if not isinstance(version, Metadata):
+                continue
+            with suppress(ValueError):
+                child, _ = places.forked(action.conversation, version.content)
+                if child in new:
+                    is_here = action.target.side is Side.WORKSPACE
+                    yield DecidedConflict(action.conversation, action.title, METADATA, is_here, child, run)
 
 
 def _arrived_forks(

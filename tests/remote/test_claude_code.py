@@ -169,10 +169,17 @@ def test_both_go_on(machines: tuple[Coder, Coder]) -> None:
     one.say(S, "here", 3)
     other.say(S, "there", 4)
     one.sync()
-    found = other.sync()
+    planned, found = other.sync("--dry-run"), other.sync()
     assert len(found["forked"]) + len(found["taken"]) >= 1
-    one.sync()
+    (fork,) = (entry["id"] for entry in found["forked"])
+    taken = one.sync()
+    # Both reports tell whose version was taken, and which fork has the other one.
+    for report, side in ((planned, "here"), (found, "here"), (taken, "there")):
+        (conflict,) = report["conflicts"]
+        assert (conflict["id"], conflict["takes"], conflict["child"]) == (f"{S}.jsonl", side, fork)
     quiet(one, other)
+    text = one.run("restore", f"{S}@{taken['conflicts'][0]['run']}", "--dry-run").stdout
+    assert "Plan: 1 to update in the store." in text
     texts = "".join(content.decode() for content in one.contents.values())
     assert '"here"' in texts
     assert '"there"' in texts
