@@ -43,7 +43,7 @@ from .output.text import Style, short_path, show
 from .unchanged import Opening, Start
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from reconcile.adapters.roots import Roots
     from reconcile.engine.engine import Pass
@@ -543,14 +543,15 @@ def had_before(engine: Engine, policy: Policy) -> str:
         return ""
     session = engine.session
     lost, places = session.lost(engine.full_scan, policy), session.format.places
+    elsewhere: Mapping[str, str] = {}
     if lost and not session.roots.is_in_project:
         from reconcile.adapters.claude_code.directories import held_elsewhere  # here, as above
 
         elsewhere = held_elsewhere(lost, session.roots.workspace)
         lost = frozenset(id_ for id_ in lost if counted_as(id_, places) not in elsewhere)
-    if not lost:
-        return ""
     count = number_of(lost, places)
+    if not lost or (elsewhere and not count):
+        return ""  # the notes have gone with the sessions
     what = f"{count} {session.roots.noun}{'' if count == 1 else 's'}" if count else "files"
     return f"{what} of the {'previous .jp' if session.roots.is_in_project else 'previous workspace'}"
 

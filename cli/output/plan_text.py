@@ -579,7 +579,7 @@ def report(
         lines = [*(() if is_shown else begin), *lines, *end]
         options.is_following = False
     if options.all:
-        show([f"project   {short_path(roots.project)}", *lines, ""] if lines else ())
+        show([f"project   {short_path(roots.project)}", *_without_blank_end(lines), ""] if lines else ())
         return
     following = () if quiet else _next(options, roots, plan, outcome, lost, empty)
     if following:
@@ -590,6 +590,10 @@ def report(
         show_paged(lines, style)
     else:
         show(lines)
+
+
+def _without_blank_end(lines: list[str]) -> list[str]:
+    return lines[: max((number for number, line in enumerate(lines, 1) if line), default=0)]
 
 
 def _warn_of_conflicts(options: Options, roots: Roots, plan: Plan, outcome: Outcome | None) -> None:

@@ -87,7 +87,8 @@ def every_project(request: Request, only: str | None = None) -> Everywhere:
         except OSError as error:
             left_out.append(LeftOut(each.project, f"can't be read ({error.strerror})", is_failure=True))
     if only in (None, FORMAT):
-        targets, more = _of_live_directories(targets, request)
+        before = (Target(each.project, name) for each, name in seen if not isinstance(each, Unreadable))
+        targets, more = _of_live_directories(targets, before, request)
         left_out += more
         if not any(target.format == FORMAT for target in targets):
             left_out += _without_any_session(seen)
@@ -131,13 +132,19 @@ def _with_saved_sessions(seen: Iterable[tuple[SeenCheckout | Unreadable, str]], 
                 yield target
 
 
-def _of_live_directories(known: set[Target], request: Request) -> tuple[set[Target], list[LeftOut]]:
-    """Return the targets with those of Claude Code's directories, and the directories whose project is unknown."""
+def _of_live_directories(
+    known: set[Target], before: Iterable[Target], request: Request
+) -> tuple[set[Target], list[LeftOut]]:
+    """Return the targets with those of Claude Code's directories, and the directories whose project is unknown.
+
+    ``before``: those that runs have seen. Sessions that `recover` has moved there name another path.
+    """
     targets, left_out, top = set(known), list[LeftOut](), projects_directory(request)
+    candidates = known.union(before)
     for name in names_in(top):
         path = os.path.join(top, name)
         try:
-            target = project_of_directory(path, known)
+            target = project_of_directory(path, candidates)
             if target is None and live_directory(path) is not None:
                 left_out.append(LeftOut(path, _UNKNOWN))
         except OSError as error:

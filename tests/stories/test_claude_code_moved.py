@@ -239,6 +239,21 @@ def test_a_worktree_made_again_is_offered_nothing_that_another_has(saved: Sides,
     assert "Done: 1 restored" in tree.run("recover", "--yes", "-w", tree.project).output
 
 
+def test_all_knows_whose_sessions_those_are_that_recover_has_moved(saved: Sides, tmp_path: Path) -> None:
+    """Their lines name the first path. A clone that is there by now is offered none of them."""
+    notes = saved.live / "memory" / "MEMORY.md"
+    notes.parent.mkdir()
+    notes.write_text("A note.")
+    saved.reconcile()
+    here = moved(saved, tmp_path / "renamed")
+    here.run("recover", "--yes", "-w", here.project)
+    git(tmp_path, "clone", "--quiet", str(here.project), str(saved.project))
+    assert "recover" not in saved.run("--all").output
+    shutil.rmtree(saved.project)
+    here.project.rename(tmp_path / "third")
+    assert "renamed" not in saved.run("--all").output, "they are kept, though their project is gone"
+
+
 def test_the_command_for_one_session_restores_it_here(saved: Sides) -> None:
     """`project` would copy it into the repository."""
     for path in sorted(saved.live.glob("*.jsonl")):
