@@ -48,6 +48,7 @@ _NUMBERS = (
     (r"is not in the range x>=(\S+)$", r"is less than \1"),
 )
 """The library's words about a number, and plainer ones."""
+_WITHOUT_PROJECT = frozenset(("service", "completion", "merge-driver", "textconv"))
 _IN_FULL = "reconcile.in_full"
 _UNSET = (None, False, (), "")
 """Values of options that were not given, or without the value that they may have."""
@@ -203,7 +204,7 @@ class Command(click.Command):
             hint = f"leave {which} out; `{context.command_path} --help-all` lists the options"
             if unknown == ["--dry-run"]:
                 hint = f"leave {which} out; `reconcile --dry-run` shows what a run would do"
-            elif unknown == ["--all"]:
+            elif unknown == ["--all"] and self.name not in _WITHOUT_PROJECT:
                 one = f"{self.name} is about one project: change to it, or name it with -w DIR; "
                 one += "list your projects: reconcile ls --all"
                 hint = "\n".join(filter(None, (_IN_EVERY_PROJECT.get(str(self.name)), one)))

@@ -163,6 +163,11 @@ def test_a_command_of_one_project_names_the_way_to_all(run: Run, words: tuple[st
     assert "list your projects: reconcile ls --all" in told
 
 
+def test_a_command_without_a_project_is_not_said_to_have_one(run: Run) -> None:
+    told = run("service", "install", "--all").output
+    assert "hint: leave it out; `reconcile service --help-all` lists the options" in told, told
+
+
 def test_status_of_all_is_one_line_for_each_project(two: tuple[Sides, Sides], run: Run) -> None:
     assert run("status", "--all").stdout.count(": 1 session: 1 workspace only.\n") == 2
     run("--all")
