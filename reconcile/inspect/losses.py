@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
+from reconcile.adapters.claude_code.places import FORMAT
 from reconcile.inspect.short_ids import short_ids_at
 from reconcile.model.baseline import IntentKind
 from reconcile.model.commands import typed
@@ -68,6 +70,9 @@ def losses_of(session: Session, pass_: Pass) -> Losses | None:
     removed = {id_ for id_, intent in plan.intents if intent is not None and intent.kind is IntentKind.REMOVED}
     if not removed or plan.policy.request is not None or (places is not None and places.is_for_others):
         return None
+    removed -= _moved(session, removed)
+    if not removed:
+        return None
     owners = {id_: counted_as(id_, places) for id_ in removed}
     # Of a record with the files beside it, only the record is named.
     beside = Counter(owner for owner in owners.values() if owner not in removed)
@@ -83,6 +88,28 @@ def losses_of(session: Session, pass_: Pass) -> Losses | None:
         short_ids_at(session.roots, {*named, *beside}),
         places is not None and places.deletes_old,
     )
+
+
+def _moved(session: Session, removed: set[str]) -> set[str]:
+    """Return those of sessions that another project of Claude Code has now: they are not lost, nor restored here."""
+    if session.format.name != FORMAT:
+        return set()
+    from reconcile.adapters.claude_code.directories import held_elsewhere  # here, as below: few runs meet a loss
+    from reconcile.adapters.claude_code.projects import live_directory
+    from reconcile.formats.claude_code.names import directory_name
+
+    known = {directory_name(each.project) for each in session.state.checkouts() if os.path.isdir(each.project)}
+
+    def is_there(directory: str) -> bool:
+        live = live_directory(directory)
+        project = None if live is None else live.project
+        return os.path.basename(directory) in known or (project is not None and os.path.isdir(project))
+
+    try:
+        elsewhere = {owner for owner, at in held_elsewhere(removed, session.roots.workspace).items() if is_there(at)}
+    except OSError:
+        return set()
+    return {id_ for id_ in removed if counted_as(id_, session.format.places) in elsewhere}
 
 
 def titles_in(store: Snapshot, named: set[str]) -> dict[str, str]:

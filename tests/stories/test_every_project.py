@@ -547,6 +547,17 @@ def test_a_saved_plan_names_what_was_deleted_since(swept: tuple[Sides, Sides], r
     assert "warning: 1 session was removed from the workspace, and is in the store: Audit; restore it: " in told
 
 
+def test_a_session_that_another_project_has_now_is_not_lost(swept: tuple[Sides, Sides], run: Run) -> None:
+    """It can't be restored here: a session has one project."""
+    one, other = swept
+    (session,) = one.live.glob("a*.jsonl")
+    session.rename(other.live / session.name)
+    told = run("--all")
+    assert "removed from the workspace" not in told.output
+    assert kept(one, other)
+    assert run("--all").output == "Nothing to do in 2 projects.\n"
+
+
 def test_a_project_that_only_lost_sessions_does_not_count_as_changed(swept: tuple[Sides, Sides], run: Run) -> None:
     sweep(swept[0], "a")
     for words in (["--dry-run"], []):

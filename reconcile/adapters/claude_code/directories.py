@@ -30,7 +30,7 @@ from reconcile.formats.claude_code.lines import parsed, raw_lines
 from reconcile.formats.claude_code.names import directory_name
 from reconcile.fs.hashing import chunks_of
 from reconcile.fs.mutations import Root
-from reconcile.fs.paths import directory_identity, is_directory, open_regular, status_at
+from reconcile.fs.paths import directory_identity, is_directory, names_in, open_regular, status_at
 from reconcile.fs.posix import MOST_PID, is_alive
 
 if TYPE_CHECKING:
@@ -185,9 +185,14 @@ def held_elsewhere(records: Iterable[str], live: str) -> dict[str, str]:
     A session has one live home. Raises `OSError`.
     """
     projects, here = os.path.split(live)
-    owners = sorted({owner for owner in map(owner_of, records) if owner is not None})
-    homes = {owner: [name for name in homes_of(owner, projects) if name != here] for owner in owners}
-    return {owner: os.path.join(projects, names[0]) for owner, names in homes.items() if names}
+    owners = {owner for owner in map(owner_of, records) if owner is not None}
+    found = dict[str, str]()
+    for name in names_in(projects) if owners else ():
+        path = os.path.join(projects, name)
+        with suppress(OSError):  # it has none that is known
+            for owner in owners.intersection(os.listdir(path) if name != here else ()):
+                found.setdefault(owner, path)
+    return dict(sorted(found.items()))
 
 
 def project_at(request: Request) -> str | None:
