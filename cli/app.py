@@ -242,7 +242,8 @@ class Program(click.Group):
         except click.Abort:  # Ctrl-C at a question, which is asked before the first change
             raise click.exceptions.Exit(report_nothing_changed(options_of(ctx))) from None
         except FAILURES as error:
-            raise click.exceptions.Exit(report_failure(error, as_json=options_of(ctx).json)) from None
+            options = options_of(ctx)
+            raise click.exceptions.Exit(report_failure(error, as_json=options.json, sides=options.sides)) from None
         finally:
             if was_enabled:
                 gc.enable()

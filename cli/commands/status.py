@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from msgspec import to_builtins
+from msgspec.structs import replace
 
 from reconcile.errors import ReconcileError
 from reconcile.fs.paths import quoted_path
@@ -38,6 +39,7 @@ from ..output.text import (
     heading,
     indented,
     message_text,
+    naming_sides,
     pad,
     short_path,
     shorten,
@@ -160,7 +162,15 @@ def status(context: click.Context, conversation: str | None) -> None:
         ]
         more = [*(before or _ways_to_gone(engine)), *_ways_in_folder(session.roots, blocked_there)]
         lines += [
-            *_all_lines(listed, counts, style, session.roots, conflicts, _quiet_states(options, session), noted),
+            *_all_lines(
+                tuple(_naming(options, each) for each in listed),
+                counts,
+                style,
+                session.roots,
+                conflicts,
+                _quiet_states(options, session),
+                noted,
+            ),
             *_shared_lines(session.roots, shared, style),
             *_next_lines(counts, plan, lost, more, style, options.sides, session.roots, options.idle),
             *_remote_lines(engine, style),
@@ -304,6 +314,11 @@ def _values(conflicts: Iterable[Conflict], style: Style, indent: str) -> Iterato
         yield from value_lines(conflict, style.columns, indent)
 
 
+def _naming(options: Options, line: StatusLine) -> StatusLine:
+    """Return the line with the options for the two sides in the commands that it names."""
+    return replace(line, detail=naming_sides(line.detail, options.sides)) if options.sides and line.detail else line
+
+
 def _quiet_states(options: Options, session: Session) -> frozenset[str]:
     """Return the states of conversations that are only counted: of deleted ones, some formats have hundreds."""
     if options.verbose:
@@ -421,6 +436,7 @@ def _show_one(
     removed_by, is_public = details["removed_by"], roots.is_in_project
     intent = f"removed here by run {removed_by}" if removed_by else intent_words(details["intent"], is_public=is_public)
     word = state_word(standing.word, is_public=is_public)
+    standing = _naming(options, standing)
     standing_words = f"{word}: {message_text(standing.detail)}" if standing.detail else word
     rows = [
         ("state", standing_words),

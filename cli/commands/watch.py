@@ -29,11 +29,11 @@ from ..context import find_roots, formats_here, open_session, policy_of, refuse_
 from ..options import options_of
 from ..output.errors import FAILURES, ExitCode, first_code, print_error, report_failure
 from ..output.interaction import print_message, print_warning
-from ..output.plan_text import DETAIL, SHOWN, TITLE, detail, item_text
+from ..output.plan_text import DETAIL, SHOWN, TITLE, detail, item_text, with_sides
 from ..output.screen import command_lines, wrap
 from ..output.streams import output_error
 from ..output.summary import verb
-from ..output.text import Style, clean, message_text, pad, short_path, shorten, visible, width
+from ..output.text import Style, clean, message_text, naming_sides, pad, short_path, shorten, visible, width
 from ..output.words import VERB_COLUMNS, reason_words
 from ..run import announce_new_store, begun, open_engine, run_before_watching
 from ..scope.projects import home_request, options_for, refuse_beside
@@ -362,6 +362,7 @@ class _TextLines:
 
     def __init__(self, options: Options) -> None:
         self._style = Style.choose(options.color)
+        self._sides = options.sides
         self._quiet = options.quiet
         self._status = sys.stdout.isatty() and not options.quiet
         self._last = ""
@@ -444,7 +445,9 @@ class _TextLines:
     def _wrapped(self, message: str) -> str:
         """Return a message as lines that fit the terminal behind the time."""
         columns = self._style.columns
-        return f"\n{' ' * _AT}".join(wrap(message_text(message), None if columns is None else columns - _AT))
+        return f"\n{' ' * _AT}".join(
+            wrap(naming_sides(message_text(message), self._sides), None if columns is None else columns - _AT)
+        )
 
     def _of_action(self, event: WatchEvent, action: Action) -> str:
         colored = self._style(pad(verb(action), VERB_COLUMNS), _COLORS[event.kind])
@@ -464,12 +467,12 @@ class _TextLines:
     def _of_item(self, event: WatchEvent, item: Item) -> str:
         words = pad(_EVENT_WORDS.get(event.kind, event.kind.value), VERB_COLUMNS)
         count = (len(item.resolve) if item.reason is Reason.SECRET else 1) if event.kind is EventKind.HELD else 0
-        ways = [clean(way) for way in item.resolve[:count]]
+        ways = [clean(with_sides(way, self._sides)) for way in item.resolve[:count]]
         way = f"  ({', or '.join(ways)})" if ways else ""
         name = self._title(item.title) + "  " if item.conversation else ""
         colored, message, columns = (
             self._style(words, _COLORS[event.kind]),
-            visible(item_text(item)),
+            naming_sides(visible(item_text(item)), self._sides),
             self._style.columns,
         )
         if columns is None or _AT + width(name) + VERB_COLUMNS + 2 + width(message) + width(way) <= columns:

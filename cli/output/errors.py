@@ -64,19 +64,22 @@ def first_code(codes: Collection[int]) -> int:
     return ExitCode.INTERRUPTED if ExitCode.INTERRUPTED in codes else next(code for code in _ORDER if code in codes)
 
 
-def print_error(message: str, hint: str | None, *, as_json: bool, label: str = "error") -> None:
-    """Print an error and a hint to standard error, as text or as a line of JSON."""
+def print_error(message: str, hint: str | None, *, as_json: bool, label: str = "error", sides: str = "") -> None:
+    """Print an error and a hint to standard error, as text or as a line of JSON.
+
+    ``sides``: the options for the two sides, which suggested commands repeat.
+    """
     if as_json:
         import json
 
         of = {"of": label.removeprefix(_OF)} if label.startswith(_OF) else {}
         lines = [json.dumps({"format": "reconcile.error/1", **of, "error": message, "hint": hint})]
     else:
-        from .text import message_text, terminal_columns
+        from .text import message_text, naming_sides, terminal_columns
 
         lines = [
             f"{label}: {message_text(message)}" if label else message_text(message),
-            *(f"hint: {message_text(line.strip())}" for line in (hint or "").splitlines()),
+            *(naming_sides(f"hint: {message_text(line.strip())}", sides) for line in (hint or "").splitlines()),
         ]
         if sys.stderr.isatty() and any(len(line) > 60 for line in lines):
             from .screen import wrap
@@ -86,11 +89,14 @@ def print_error(message: str, hint: str | None, *, as_json: bool, label: str = "
     sys.stderr.flush()
 
 
-def report_failure(error: BaseException, *, as_json: bool, of: str = "") -> int:
-    """Print one of `FAILURES`, and return the exit code. ``of``: the format or project that has failed."""
+def report_failure(error: BaseException, *, as_json: bool, of: str = "", sides: str = "") -> int:
+    """Print one of `FAILURES`, and return the exit code. ``of``: the format or project that has failed.
+
+    ``sides``: the options for the two sides, which suggested commands repeat.
+    """
     label = f"{_OF}{of}" if of else "error"
     if isinstance(error, ReconcileError):
-        print_error(error.message, error.hint, as_json=as_json, label=label)
+        print_error(error.message, error.hint, as_json=as_json, label=label, sides=sides)
         return error.exit_code
     if isinstance(error, Interrupt):
         more = "" if _only_reads(sys.argv[1:]) else "; run `reconcile` again to continue"

@@ -21,7 +21,7 @@ from reconcile.signals import Interrupt
 
 from .errors import ExitCode, nothing_else
 from .screen import wrap
-from .text import clean, message_text, short_path, shorten, terminal_columns, visible
+from .text import clean, message_text, naming_sides, short_path, shorten, terminal_columns, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -228,7 +228,7 @@ def print_message(options: Options, message: str, *, trouble: bool = False) -> N
 
         text = json.dumps({"format": "reconcile.message/1", "message": message})
     else:
-        text = _wrapped(message)
+        text = _wrapped(naming_sides(message_text(message), options.sides))
     sys.stderr.write(f"{text}\n")
     sys.stderr.flush()  # before the next line of standard output
 
@@ -238,9 +238,8 @@ def print_warning(options: Options, message: str) -> None:
     print_message(options, f"{WARNING}{message}", trouble=True)
 
 
-def _wrapped(message: str) -> str:
+def _wrapped(text: str) -> str:
     """Return a message as lines that fit the terminal of standard error, if it has one."""
-    text = message_text(message)
     return "\n".join(wrap(text, terminal_columns(), "", "  ")) if sys.stderr.isatty() else text
 
 

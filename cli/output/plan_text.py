@@ -33,6 +33,7 @@ from .text import (
     clean,
     heading,
     message_text,
+    naming_sides,
     pad,
     short_path,
     shorten,
@@ -333,10 +334,10 @@ class PlanText:
                 yield from self._heading(item.conversation, item.title, "  ")
                 is_long = item.reason is Reason.SECRET and not self._verbose
                 text = without_last_secrets(item_text(item), item.findings) if is_long else item_text(item)
-                yield from wrap(f"{message_text(text)}{ways}", columns, "    ")
+                yield from wrap(f"{self._told(text)}{ways}", columns, "    ")
             else:
                 ways = "; this or --yes allows it:" if item.reason is Reason.BULK else ""
-                yield from wrap(f"{message_text(item_text(item))}{ways}", columns, "  ", "    ")
+                yield from wrap(f"{self._told(item_text(item))}{ways}", columns, "  ", "    ")
             if item.reason is Reason.CONFLICT_HELD:
                 yield from self._values(item)
             for command in item.resolve:
@@ -354,6 +355,9 @@ class PlanText:
             if (conflict.conversation, conflict.unit) == (item.conversation, item.unit):
                 yield from value_lines(conflict, self._style.columns, "      ")
 
+    def _told(self, message: str) -> str:
+        return naming_sides(message_text(message), self._sides)
+
     def _notes(self) -> Iterator[str]:
         foreign = [note for note in self._plan.notes if note.reason is Reason.FOREIGN and not self._verbose]
         shown = {(conflict.conversation, conflict.unit) for conflict in self._plan.conflicts}
@@ -369,7 +373,7 @@ class PlanText:
             yield self._style("notes:", bold=True)
         for note in notes[: None if self._verbose else SHOWN]:
             who = f"{self._name(note.conversation)}: " if note.conversation else ""
-            yield from wrap(f"{who}{message_text(self._message(note))}", self._style.columns, "  ", "    ")
+            yield from wrap(f"{who}{self._told(self._message(note))}", self._style.columns, "  ", "    ")
         if len(notes) > SHOWN and not self._verbose:
             yield f"  ... and {len(notes) - SHOWN} more (-v shows all)"
         if notes:
@@ -384,16 +388,13 @@ class PlanText:
         return id_ if title == conversation else f"{shorten(visible(title), TITLE)} ({id_})"
 
     def _message(self, note: Note) -> str:
-        """Return the message of a note: of a removal, its commands have the options for the two sides."""
-        if self._losses is None or note.reason is not Reason.REMOVED_HERE:
+        """Return the message of a note: if everything was removed, with the titles of what the last run had."""
+        if self._losses is None or note.reason is not Reason.REMOVED_HERE or note.conversation is not None:
             return note.message
-        if note.conversation is None:
-            from reconcile.inspect.losses import some_titles  # here: few plans have a loss
+        from reconcile.inspect.losses import some_titles  # here: few plans have a loss
 
-            titles = some_titles(shorten(each, TITLE) for each in self._losses.titles.values())
-            return f"{note.message}{self._sides} (removed since the last run: {titles})"
-        one, before, _ = note.message.rpartition(" (all that were here: ")
-        return f"{one}{self._sides}{before}reconcile recover{self._sides})" if before else note.message
+        titles = some_titles(shorten(each, TITLE) for each in self._losses.titles.values())
+        return f"{note.message} (removed since the last run: {titles})"
 
 
 def _foreign_texts(notes: Sequence[Note]) -> Iterator[str]:

@@ -27,6 +27,8 @@ _SHORTEST_KEY = 20
 """Characters of the shortest word that is recognized as a secret without a name before it."""
 _SHORTEST_VALUE = 8
 """Characters of the shortest secret behind a name."""
+_SIDES = frozenset({"--workspace", "-w", "--store", "-s", "--format"})
+"""Options of a command that names its sides itself."""
 DEFAULT_COLUMNS = 80
 """The width of a terminal that doesn't tell."""
 
@@ -58,6 +60,20 @@ def message_text(text: str) -> str:
 
         text = re.sub(rf"(?<![^\s(]){re.escape(home)}(?![^/\s:;,)])", "~", text)
     return visible(with_local_times(text))
+
+
+def naming_sides(text: str, sides: str) -> str:
+    """Return a message in which every command is followed by the options for the same two sides.
+
+    A command stands behind a colon or in backquotes, or is the second one there. One with an option for a side stays.
+    """
+    if not sides or "reconcile " not in text:
+        return text
+    import re  # here: most runs are started in the workspace, and name no side
+
+    word = r"""(?:'[^']*'|"[^"]*"|[^\s'"`;,()])+"""
+    command = rf"(?:(?<=: )|(?<=, or )|(?<=`))reconcile (?!(?:ls|status) --all)[a-z-]+(?: {word})*"
+    return re.sub(command, lambda found: found[0] if _SIDES.intersection(found[0].split()) else found[0] + sides, text)
 
 
 def with_directory(text: str, roots: Roots) -> str:

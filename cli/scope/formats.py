@@ -106,7 +106,9 @@ def _end_of(turn: Turn, run: Callable[[Options], int]) -> Ended:
     except FAILURES as error:
         if not isinstance(error, (ReconcileError, OSError)):
             raise
-        return Ended(turn, report_failure(error, as_json=turn.json, of=str(turn.format)), is_failure=True)
+        return Ended(
+            turn, report_failure(error, as_json=turn.json, of=str(turn.format), sides=turn.sides), is_failure=True
+        )
     except Exception as error:
         if not _is_misuse(error):
             raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
@@ -116,3 +117,33 @@ def test_doctor_says_nothing_of_jps_trash_where_jp_is_not(tmp_path: Path, run: R
         assert "It is not a conversation; reconcile leaves it alone." in shown
         assert "JP" not in shown
         assert ".trash" not in shown
+
+
+def test_every_suggested_command_names_the_sides_that_were_named(tmp_path: Path, run: Run) -> None:
+    """A command in a note, a hint or a notice works where it is pasted, as those on lines of their own do."""
+    tree = Tree(tmp_path, run)
+    for name in ("A", "B"):
+        for file in SPELLED:
+            tree.write("w", f"conversations/{name}/{file}", b"{}")
+    tree.reconcile()
+    sides = ("--format", "plain", "-w", tree.root / "w", "-s", tree.root / "s")
+    named = f" --workspace {tree.root / 'w'} --store {tree.root / 's'} --format plain"
+
+    tree.write("s", "conversations/A/events.json", b"[1]")
+    tree.write("w", "conversations/A/events.json", b"[2]")
+    assert run(*sides).exit_code == 0
+    notice = " ".join(run("status", *sides).output.split())
+    assert f":events{named}` brings the store's back" in notice, notice
+
+    shutil.rmtree(tree.root / "w/conversations/B")
+    note = " ".join(run("--dry-run", *sides).output.split())
+    assert f"restore it: reconcile project B{named} (all that were here: reconcile recover{named})" in note, note
+    unknown = run("log", "nothing", *sides).stderr
+    assert (
+        f"list the runs: reconcile log{named}; the versions of a conversation: reconcile restore ID{named}" in unknown
+    )
+    assert run("rm", "A", "--yes", *sides).exit_code == 0
+    assert run("undo", *sides).exit_code == 0
+    hints = run("undo", *sides).stderr
+    assert f"hint: redo that: reconcile redo{named}\n" in hints, hints
+    assert f", or reconcile undo --yes{named}\n" in hints, hints
