@@ -437,20 +437,37 @@ def left_alone(plan: Plan, undone: Collection[str]) -> frozenset[str]:
     return frozenset((planned - done) & dict(plan.remembered).keys())
 
 
-def leave_undone(context: PlanningContext, actions: list[Action], store: Snapshot, workspace: Snapshot) -> list[Action]:
-    """Remove the steps that would repeat what was undone; release records that no longer apply."""
-    records = {key[0]: record for key, record in context.baseline.asides.items() if key[1] == WHOLE}
+def resting_undone(context: PlanningContext, store: Snapshot, workspace: Snapshot) -> frozenset[str]:
+    """Return the conversations of which no run repeats what was undone: neither side has changed since."""
+    records = _undone_records(context)
     if not records:
-        return actions
-    refused = {key for key in records if key in context.views and missing_side(context.views[key], context.policy)}
+        return frozenset()
+    refused = _refused(context, records)
     stored, here = _directory_states(store, records), _directory_states(workspace, records)
-    resting = {
+    return frozenset(
         key
         for key, record in records.items()
         if (context.policy.decisions.get(key, Take.KEEP) is Take.KEEP or key in refused)
         and key not in context.edits.scope
         and record == undone_record(stored.get(key, ()), here.get(key, ()), context.rules)
-    }
+    )
+
+
+def _undone_records(context: PlanningContext) -> dict[str, AsideRecord]:
+    return {key[0]: record for key, record in context.baseline.asides.items() if key[1] == WHOLE}
+
+
+def _refused(context: PlanningContext, records: Iterable[str]) -> set[str]:
+    """Return the conversations whose decision is for a side that they are not on."""
+    return {key for key in records if key in context.views and missing_side(context.views[key], context.policy)}
+
+
+def leave_undone(context: PlanningContext, actions: list[Action], store: Snapshot, workspace: Snapshot) -> list[Action]:
+    """Remove the steps that would repeat what was undone; release records that no longer apply."""
+    records = _undone_records(context)
+    if not records:
+        return actions
+    refused, resting = _refused(context, records), resting_undone(context, store, workspace)
     for conversation in records.keys() - resting:
         context.asides[conversation, WHOLE] = None
     spoken = {

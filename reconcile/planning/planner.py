@@ -152,7 +152,7 @@ def _written(context: PlanningContext, store: Snapshot, workspace: Snapshot) -> 
         if (copy.side, copy.path) in context.to_remove:
             remove(context, copy)
     move_blocked(context)
-    rebuild_last(context, workspace)
+    rebuild_last(context, store, workspace)
     for view in changed:
         report_conversation(context, view)
     report_sides(context, store, workspace)

@@ -148,6 +148,15 @@ def worktrees(tmp_path: Path, run: Run) -> tuple[Sides, Sides]:
     return first, second
 
 
+@pytest.mark.parametrize("ask", [["recover", "--yes"], ["project", "thread-a"]])
+def test_a_directory_that_is_restored_is_not_made_empty_as_well(small: Sides, ask: list[str]) -> None:
+    shutil.rmtree(small.leslie / "threads" / "thread-a")
+    output = small.reconcile(*ask).output
+    assert "made, empty" not in output, output
+    assert "rebuilt" not in output, output
+    assert (small.leslie / "threads" / "thread-a" / "plan.md").read_text() == "a plan\n"
+
+
 def test_two_worktrees_that_each_spawn_come_to_the_same(tmp_path: Path, run: Run) -> None:
     first, second = worktrees(tmp_path, run)
     program = LeslieProgram()
@@ -168,6 +177,25 @@ def test_two_worktrees_that_each_spawn_come_to_the_same(tmp_path: Path, run: Run
     assert first.findings() == second.findings() == []
     for sides in (first, second):
         assert {path.name for path in (sides.leslie / "threads").iterdir()} == {"thread-a", "thread-b", "thread-c"}
+
+
+def test_derived_data_does_not_wait_for_what_was_undone(tmp_path: Path, run: Run) -> None:
+    """A thread that an undo keeps out is in no objective's way: a second run has nothing to do."""
+    first, second = worktrees(tmp_path, run)
+    program = LeslieProgram()
+    made(first, 'spawn thread-a "Plan"', program=program)
+    first.reconcile()
+    second.reconcile("--format", "leslie")
+    made(second, 'spawn thread-b "There"', name="workspace2", program=program)
+    (second.leslie / "threads" / "thread-b" / "plan.md").write_text("another plan\n")
+    second.reconcile()
+    first.reconcile()
+    assert first.run("undo", "-w", first.project).exit_code == 0
+    made(first, 'spawn thread-c "Here"', program=program)
+    output = first.reconcile().output
+    assert "waits for" not in output, output
+    assert list(relations(first)["threads"]) == ["thread-a", "thread-b", "thread-c"]
+    assert not (first.leslie / "threads" / "thread-b").exists()
 
 
 def test_the_same_operation_with_other_content_is_for_a_person(small: Sides) -> None:

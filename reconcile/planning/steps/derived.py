@@ -14,12 +14,14 @@ from reconcile.model.plan import Kind
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, Copy, Fault, File, Metadata, Partition, Side
 from reconcile.planning.builder import Node, Put, Step
+from reconcile.planning.filters import resting_undone, withheld
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from reconcile.model.baseline import Baseline
     from reconcile.model.format import DerivedRepair, Places
+    from reconcile.model.plan import Action
     from reconcile.model.policy import Policy
     from reconcile.model.snapshot import Place, Snapshot
     from reconcile.model.units import Rules
@@ -75,6 +77,8 @@ def rebuild_first(context: PlanningContext, scanned: Snapshot) -> None:
     """Write the steps of the repairs that the plan is based on."""
     files = {copy.path: copy.files for copy in scanned.copies} if context.repairs else {}
     for repair in context.repairs:
+        if _only_makes(repair):
+            continue  # until the plan is known: it may create them itself
         if repair.content is None:
             _tidy(context, repair, files.get(repair.path, ()))
         else:
@@ -83,19 +87,26 @@ def rebuild_first(context: PlanningContext, scanned: Snapshot) -> None:
             _rebuild(context, repair, node, wanted)
 
 
-def rebuild_last(context: PlanningContext, workspace: Snapshot) -> None:
+def rebuild_last(context: PlanningContext, store: Snapshot, workspace: Snapshot) -> None:
     """Write the steps that rebuild derived data from the plan's result, on both sides if they agree.
 
     If a step that they follow from isn't done, neither are they: the next run rebuilds them from the state at that
-    time.
+    time. They follow from no step that an undo keeps out.
     """
     if context.rules.format.places is None:
         return
-    written = _written(context)
-    done = {repair.id for repair in context.repairs}
-    before = [index for index, action in enumerate(context.builder) if action.target.side is Side.WORKSPACE]
+    resting = resting_undone(context, store, workspace)
+    out = withheld(tuple(context.builder), {action.id for action in context.builder if action.conversation in resting})
+    steps = [(index, action) for index, action in enumerate(context.builder) if action.id not in out]
+    written = _written(context, [action for _, action in steps])
+    done = {repair.id for repair in context.repairs if not _only_makes(repair)}
+    before = [index for index, action in steps if action.target.side is Side.WORKSPACE]
     leaving = context.edits.deleted.keys() | context.edits.leaving.keys()
-    repairs = due(workspace, context.baseline, context.policy, context.rules, written) if written else ()
+    repairs = (
+        due(workspace, context.baseline, context.policy, context.rules, written)
+        if written
+        else tuple(filter(_only_makes, context.repairs))
+    )
     for repair in repairs:
         if repair.content is not None:
             if repair.path not in leaving:
@@ -129,6 +140,11 @@ def _rebuild(
         context.builder.create(step, node, [put], after)
 
 
+def _only_makes(repair: DerivedRepair) -> bool:
+    """Tell whether a repair creates empty directories, and does nothing else."""
+    return bool(repair.makes) and not repair.clears and repair.content is None and repair.before is None
+
+
 def _tidy(context: PlanningContext, repair: DerivedRepair, known: Iterable[File] = ()) -> None:
     """Create missing directories, and remove a file or an empty directory that is left over."""
     node = Node(Side.WORKSPACE, None, "", repair.path)
@@ -151,8 +167,8 @@ def _step(repair: DerivedRepair) -> Step:
     )
 
 
-def _written(context: PlanningContext) -> dict[str, bytes | None]:
-    """Return the plan's changes in the workspace so far: bytes for records that are files, else empty bytes."""
+def _written(context: PlanningContext, actions: Iterable[Action]) -> dict[str, bytes | None]:
+    """Return the changes of these in the workspace: bytes for records that are files, else empty bytes."""
     contents: dict[Place | None, bytes] = {
         copy.place: copy.metadata.content
         for side in context.views.values()
@@ -160,7 +176,7 @@ def _written(context: PlanningContext) -> dict[str, bytes | None]:
         if (copy := seen.main) is not None and isinstance(copy.metadata, Metadata)
     }
     changes: dict[str, bytes | None] = {}
-    for action in context.builder:
+    for action in actions:
         for write in action.writes:
             content = contents.get(write.source, b"") if write.content is None else write.content
             contents[write.target] = content
