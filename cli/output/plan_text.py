@@ -334,10 +334,10 @@ class PlanText:
                 yield from self._heading(item.conversation, item.title, "  ")
                 is_long = item.reason is Reason.SECRET and not self._verbose
                 text = without_last_secrets(item_text(item), item.findings) if is_long else item_text(item)
-                yield from wrap(f"{self._told(text)}{ways}", columns, "    ")
+                yield from wrap(f"{self._in_words(text)}{ways}", columns, "    ")
             else:
                 ways = "; this or --yes allows it:" if item.reason is Reason.BULK else ""
-                yield from wrap(f"{self._told(item_text(item))}{ways}", columns, "  ", "    ")
+                yield from wrap(f"{self._in_words(item_text(item))}{ways}", columns, "  ", "    ")
             if item.reason is Reason.CONFLICT_HELD:
                 yield from self._values(item)
             for command in item.resolve:
@@ -355,7 +355,7 @@ class PlanText:
             if (conflict.conversation, conflict.unit) == (item.conversation, item.unit):
                 yield from value_lines(conflict, self._style.columns, "      ")
 
-    def _told(self, message: str) -> str:
+    def _in_words(self, message: str) -> str:
         return naming_sides(message_text(message), self._sides)
 
     def _notes(self) -> Iterator[str]:
@@ -373,7 +373,7 @@ class PlanText:
             yield self._style("notes:", bold=True)
         for note in notes[: None if self._verbose else SHOWN]:
             who = f"{self._name(note.conversation)}: " if note.conversation else ""
-            yield from wrap(f"{who}{self._told(self._message(note))}", self._style.columns, "  ", "    ")
+            yield from wrap(f"{who}{self._in_words(self._message(note))}", self._style.columns, "  ", "    ")
         if len(notes) > SHOWN and not self._verbose:
             yield f"  ... and {len(notes) - SHOWN} more (-v shows all)"
         if notes:

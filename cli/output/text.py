@@ -73,7 +73,7 @@ def naming_sides(text: str, sides: str) -> str:
 
     word = r"""(?:'[^']*'|"[^"]*"|[^\s'"`;,()])+"""
     command = rf"(?:(?<=: )|(?<=, or )|(?<=`))reconcile (?!(?:ls|status) --all)[a-z-]+(?: {word})*"
-    return re.sub(command, lambda found: found[0] if _SIDES.intersection(found[0].split()) else found[0] + sides, text)
+    return re.sub(command, lambda match: match[0] if _SIDES.intersection(match[0].split()) else match[0] + sides, text)
 
 
 def with_directory(text: str, roots: Roots) -> str:
