@@ -159,6 +159,22 @@ def test_a_run_that_finds_nothing_changed_still_tries_what_waits(world: World) -
     assert not list(world.workspace.rglob(f"{FIRST}-*"))
 
 
+@pytest.mark.parametrize("request_", [["rm", "--yes"], ["local"]])
+def test_what_was_edited_while_a_request_waited_is_synced_once_it_is_dropped(world: World, request_: list[str]) -> None:
+    """The run that was undone has changed nothing, so that no run could repeat it."""
+    three(world)
+    world.reconcile()
+    lock = hold(world.store.parent / "locks" / f"jp-c{FIRST}.lock")
+    world.reconcile(*request_, str(FIRST), code=4, settled=False)
+    lock.close()
+    (here,) = world.workspace.rglob(f"{FIRST}-*")
+    append(here, 5, "p", LONG_AGO + 900 * SECOND)
+    world.reconcile("undo", settled=False)
+    assert "left alone" not in world.reconcile().output
+    (stored,) = world.store.glob(f"{FIRST}-*")
+    assert (stored / "events.json").read_bytes() == (here / "events.json").read_bytes()
+
+
 def test_a_later_undo_does_not_publish_what_was_made_local_while_its_lock_was_held(world: World) -> None:
     three(world)
     world.reconcile()

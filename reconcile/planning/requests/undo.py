@@ -181,6 +181,8 @@ def plan_undo(
     done = sorted(chosen - undo.refused.keys() - waiting)
     # A request of that run that is still waiting ends; those that an undo has dropped wait again.
     ended = {key: None for key, each in world.baseline.waiting.items() if each.run == past.id and key[0] in done}
+    # Such a request is all that there is to undo, if no step was done: no run could repeat anything.
+    dropped = {conversation for conversation, _ in ended} - {action.conversation for action in past.steps}
     asked = {
         (conversation, verb): request
         for conversation in done
@@ -211,7 +213,11 @@ def plan_undo(
         ),
         asides=()
         if past.is_undo
-        else tuple(((conversation, WHOLE), undo.directories.record(conversation, rules)) for conversation in done),
+        else tuple(
+            ((conversation, WHOLE), undo.directories.record(conversation, rules))
+            for conversation in done
+            if conversation not in dropped
+        ),
         outline=tuple(Heading(conversation, undo.title_of(conversation), 0) for conversation in ordered),
         policy=policy,
         now_ns=now_ns,
