@@ -167,14 +167,16 @@ def _text(
         yield title_and_id(right.title, right.conversation, style)
         labels = (f"{left.conversation} ({left.label})", f"{right.conversation} ({right.label})")
     if view is not None and (side := _only_side(view)) is not None:
-        yield from fit([f"  only in the {side}; to read it: reconcile show {clean(typed(view.id))}"], style)
+        show = f"reconcile show {clean(typed(view.id))}{options.sides}"
+        yield from fit([f"  only in the {side}; to read it: {show}"], style)
         if (source := _source_of(view)) is not None:
-            yield from fit([f"  compare it with its source: reconcile diff {clean(typed(source, view.id))}"], style)
+            diff = f"reconcile diff {clean(typed(source, view.id))}{options.sides}"
+            yield from fit([f"  compare it with its source: {diff}"], style)
         return
     columns = terminal_columns() if is_wide else None
     shown = (clean(labels[0]), clean(labels[1]))
     yield from diff_lines(differences, shown, style, columns=columns, is_full=options.verbose)
-    yield from fit(_decided_lines(decided, style), style)
+    yield from fit(_decided_lines(decided, style, options.sides), style)
 
 
 def _only_side(view: View) -> Side | None:
@@ -190,7 +192,7 @@ def _source_of(view: View) -> str | None:
     return metadata.parent.id if isinstance(metadata, Metadata) else None
 
 
-def _decided_lines(decided: list[Decided], style: Style) -> Iterator[str]:
+def _decided_lines(decided: list[Decided], style: Style, sides: str) -> Iterator[str]:
     for each in decided:
         how = "chosen by you in" if each.chosen else "decided by"
         saved = f"saved in the vault ({format_time(max(version.mtime_ns for version in each.lost))})"
@@ -198,7 +200,8 @@ def _decided_lines(decided: list[Decided], style: Style) -> Iterator[str]:
         yield f"  conflict in {unit}, {how} run {each.run}:"
         yield from (f"    {pad(side.value, 10)} {'kept' if side is each.winner else saved}" for side in Side)
         yield from (
-            f"    {style(f'reconcile {verb} {clean(typed(each.spelling))}', 'cyan')}" for verb in ("diff", "restore")
+            f"    {style(f'reconcile {verb} {clean(typed(each.spelling))}{sides}', 'cyan')}"
+            for verb in ("diff", "restore")
         )
 
 

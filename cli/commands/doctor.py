@@ -280,7 +280,7 @@ def _run_checks(context: click.Context, name: str) -> NoReturn:
     else:
         style = Style.choose(options.color)
         _print_checked(seen, style)
-        show_paged(fit(_check_lines(findings, style, None if options.verbose else SHOWN), style), style)
+        show_paged(fit(_check_lines(findings, style, None if options.verbose else SHOWN, options.sides), style), style)
     context.exit(ExitCode.HELD if any(finding.severity != "note" for finding in findings) else ExitCode.DONE)
 
 
@@ -304,7 +304,7 @@ def _with_sources(findings: tuple[CheckFinding, ...], options: Options) -> tuple
     return tuple(replace(finding, mend=(*sources.get(finding.place, ()), *finding.mend)) for finding in findings)
 
 
-def _check_lines(findings: tuple[CheckFinding, ...], style: Style, shown: int | None) -> Iterator[str]:
+def _check_lines(findings: tuple[CheckFinding, ...], style: Style, shown: int | None, sides: str) -> Iterator[str]:
     for kind, group in groupby(findings, key=lambda finding: finding.kind):
         same_kind = list(group)
         yield style(f"{kind} ({len(same_kind)})", "yellow", bold=True)
@@ -314,10 +314,10 @@ def _check_lines(findings: tuple[CheckFinding, ...], style: Style, shown: int | 
             for finding in same_repair:
                 yield f"  {finding.severity}: {message_text(finding.place)}: {message_text(finding.found)}"
             for line in mend:
-                yield style(f"    {clean(line)}", dim=True)
+                yield style(f"    {clean(with_sides(line, sides))}", dim=True)
             for finding in same_repair:
                 if finding.on_request:
-                    yield style(f"    reconcile doctor --mend {typed(clean(finding.id))}", dim=True)
+                    yield style(f"    reconcile doctor --mend {typed(clean(finding.id))}{sides}", dim=True)
         if shown is not None and len(same_kind) > shown:
             yield f"  ... and {len(same_kind) - shown} more (-v shows all)"
         yield ""

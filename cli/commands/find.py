@@ -69,7 +69,8 @@ def find(context: click.Context, words: tuple[str, ...]) -> None:
     else:
         style = Style.choose(options.color)
         short = short_ids_at(roots) if result.conversations and not options.verbose else {}
-        show_paged(_lines(result, wanted, roots.noun, short, style, SHOWN if not options.verbose else None), style)
+        most = SHOWN if not options.verbose else None
+        show_paged(_lines(result, wanted, roots.noun, short, style, most, options.sides), style)
         for note in _notes(result, in_full=options.verbose):
             click.echo(f"note: {message_text(note)}", err=True)
     context.exit(ExitCode.DONE if result.conversations else NOTHING)
@@ -134,7 +135,13 @@ def _place_json(place: Place, project: str) -> dict[str, object]:
 
 
 def _lines(
-    result: Result, words: Sequence[Word], noun: str, short: Mapping[str, str], style: Style, most: int | None
+    result: Result,
+    words: Sequence[Word],
+    noun: str,
+    short: Mapping[str, str],
+    style: Style,
+    most: int | None,
+    sides: str,
 ) -> Iterator[str]:
     if not result.conversations:
         quoted = " and ".join(repr(word.text) for word in words)
@@ -142,7 +149,7 @@ def _lines(
         return
     for found in result.conversations:
         yield _head(found, short, style)
-        yield from _found_lines(found, words, style, most)
+        yield from _found_lines(found, words, style, most, sides)
     count = len(result.conversations)
     yield style(f"{count} {noun}{'' if count == 1 else 's'}", bold=True)
 
@@ -153,14 +160,14 @@ def _head(found: Match, short: Mapping[str, str], style: Style) -> str:
     return title_and_id(found.title or name, name, style)
 
 
-def _found_lines(found: Match, words: Sequence[Word], style: Style, most: int | None) -> Iterator[str]:
+def _found_lines(found: Match, words: Sequence[Word], style: Style, most: int | None, sides: str) -> Iterator[str]:
     if found.title is not None and marks_in(found.title, words):
         yield _title_line("in the title", found.title, words, style)
     for lines in found.groups:
         if lines.title is not None:
             yield _title_line("title", lines.title, words, style)
         yield from (_hit_line(hit, style) for hit in lines.hits)
-        yield from _place_lines(lines, style, most)
+        yield from _place_lines(lines, style, most, sides)
 
 
 def _title_line(label: str, title: str, words: Sequence[Word], style: Style) -> str:
@@ -206,7 +213,7 @@ def _end_of(text: str, columns: int) -> str:
     return f"…{text}"
 
 
-def _place_lines(lines: Lines, style: Style, most: int | None) -> Iterator[str]:
+def _place_lines(lines: Lines, style: Style, most: int | None, sides: str) -> Iterator[str]:
     here = [place for place in lines.places if place.where in (Where.STORE, Where.WORKSPACE)]
     if here:
         yield f"    {', '.join(dict.fromkeys(_named(place) for place in here))}"
@@ -217,7 +224,7 @@ def _place_lines(lines: Lines, style: Style, most: int | None) -> Iterator[str]:
     versions.reverse()
     for place in versions[:most]:
         name = f"    saved by run {clean(place.run)}:" if place.run else "    saved version:"
-        command = clean(f"reconcile show {typed(place.spelling)}")
+        command = clean(f"reconcile show {typed(place.spelling)}{sides}")
         if style.columns is None or width(name) + 1 + width(command) <= style.columns:
             yield f"{name} {style(command, 'cyan')}"
         else:

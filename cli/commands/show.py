@@ -79,7 +79,7 @@ def show(context: click.Context, version: str, raw: bool) -> None:
         return
     style = Style.choose(options.color)
     if transcript is not None:
-        show_paged(_text(source, form, transcript, style), style)
+        show_paged(_text(source, form, transcript, style, options.sides), style)
         return
     entries = _entries(source)
     if len(entries) == 1 and not sys.stdout.isatty():
@@ -102,11 +102,11 @@ def _read(options: Options, version: str, *, raw: bool) -> tuple[Source, Format]
         return read_source(wanted, version), reading.session.format
 
 
-def _text(source: Source, form: Format, transcript: Transcript, style: Style) -> Iterator[str]:
+def _text(source: Source, form: Format, transcript: Transcript, style: Style, sides: str) -> Iterator[str]:
     """Yield a version as text, with the other versions that a reader should know of."""
-    notes = [f"{words}: reconcile show {typed(name)}" for name, words in source.others]
+    notes = [f"{words}: reconcile show {typed(name)}{sides}" for name, words in source.others]
     if transcript.notes:
-        notes.append(f"the files as they are: reconcile show {typed(source.name)} --raw")
+        notes.append(f"the files as they are: reconcile show {typed(source.name)} --raw{sides}")
     about = (("id", source.conversation), ("from", source.label), *transcript.about)
     title = transcript.title or source.conversation
     shown = replace(transcript, title=title, about=about, notes=(*transcript.notes, *notes))

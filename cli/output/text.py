@@ -27,7 +27,7 @@ _SHORTEST_KEY = 20
 """Characters of the shortest word that is recognized as a secret without a name before it."""
 _SHORTEST_VALUE = 8
 """Characters of the shortest secret behind a name."""
-_SIDES = frozenset({"--workspace", "-w", "--store", "-s", "--format"})
+_SIDES = frozenset({"--workspace", "-w", "--store", "-s", "--format", "--layout"})
 """Options of a command that names its sides itself."""
 DEFAULT_COLUMNS = 80
 """The width of a terminal that doesn't tell."""

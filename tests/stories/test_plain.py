@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from typing import TYPE_CHECKING
 
@@ -134,6 +135,11 @@ def test_every_suggested_command_names_the_sides_that_were_named(tmp_path: Path,
     assert run(*sides).exit_code == 0
     notice = " ".join(run("status", *sides).output.split())
     assert f":events{named}` brings the store's back" in notice, notice
+
+    lost = run("diff", "A", *sides).output
+    assert f":events{named}\n" in lost, lost
+    found = run("find", "1", *sides).output
+    assert re.search(rf"saved by run (\S+): reconcile show A@\1:events{re.escape(named)}\n", found), found
 
     shutil.rmtree(tree.root / "w/conversations/B")
     note = " ".join(run("--dry-run", *sides).output.split())

@@ -517,7 +517,8 @@ def test_undo_says_what_it_undoes_and_never_an_older_run_unasked(world: World) -
         assert (twice.exit_code, listing(world.workspace)) == (4, before)
         assert f"the last run, {undone}, is an undo of {second}" in twice.stderr
         assert "reconcile redo" in twice.stderr
-        assert f"reconcile undo {first}, or reconcile undo --yes" in twice.stderr
+        sides = "" if "--json" in words else f" --workspace {world.project}"
+        assert f"reconcile undo {first}{sides}, or reconcile undo --yes{sides}" in twice.stderr
     world.reconcile("undo", undone)
     assert listing(world.workspace) == after, "an undo of an undo is a redo"
     redone = runs(world)[0]["id"]
@@ -569,7 +570,8 @@ def test_a_redo_that_goes_further_back_says_so(world: World) -> None:
         unasked = world.run("redo", *refused, "-w", world.project)
         assert (unasked.exit_code, listing(world.store)) == (4, before)
         assert f"the last run, {last}, is no undo" in unasked.stderr
-        assert f"reconcile redo {undone}, or reconcile redo --yes" in unasked.stderr
+        sides = "" if "--json" in refused else f" --workspace {world.project}"
+        assert f"reconcile redo {undone}{sides}, or reconcile redo --yes{sides}" in unasked.stderr
     assert words in world.reconcile("redo", "-n", "--yes", settled=False).stderr
     assert words not in world.reconcile("redo", first).stderr, "it is named"
 
@@ -608,7 +610,7 @@ def test_redo_repeats_what_was_undone_the_last_first(world: World) -> None:
     newest = runs(world)[0]["id"]
     assert world.reconcile("redo", code=2).stderr.splitlines() == [
         f"error: there is nothing to redo: the last run, {newest}, is not undone",
-        "hint: undo it: reconcile undo",
+        f"hint: undo it: reconcile undo --workspace {world.project}",
     ]
     assert f"run {first} isn't undone" in world.reconcile("redo", first, code=2).stderr
     assert "redo with: reconcile redo" in world.reconcile("undo").stdout
@@ -968,7 +970,8 @@ def test_an_older_run_can_be_undone_after_a_recovery(world: World) -> None:
     recovery = runs(world)[0]["id"]
     world.reconcile("undo", settled=False)
     refused = world.reconcile("undo", older, code=4, settled=False).stdout
-    assert f"redo that recovery first: reconcile redo {recovery}, then undo this run" in " ".join(refused.split())
+    redo = f"reconcile redo {recovery} --workspace {world.project}"
+    assert f"redo that recovery first: {redo}, then undo this run" in " ".join(refused.split())
     world.reconcile("redo", recovery)
     world.reconcile("undo", older)
     assert listing(world.workspace) == before
