@@ -78,4 +78,4 @@ def reading_of(engine: Engine, options: Options) -> Reading:
 
         return remote_source(engine.session, find, name, place)
 
-    return Reading(engine.session, find, view, elsewhere=elsewhere)
+    return Reading(engine.session, find, view, elsewhere=elsewhere, is_id=engine.known.__contains__)

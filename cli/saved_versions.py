@@ -56,6 +56,8 @@ def version_name(engine: Engine, text: str, sides: str) -> str:
 
         if (of_remote := remote_version_name(session, partial(_conversation, engine), text)) is not None:
             return of_remote
+    if text in engine.known or text in session.state.versions.conversations():
+        return _only_version(session, text, sides)  # its id may contain an `@`
     name, at, rest = split_version(text)
     if not at:
         return _hash_or_list(engine, text, sides)

@@ -86,10 +86,10 @@ def diff(context: click.Context, sources: tuple[str, ...], side_by_side: bool, t
     if not sources:
         _show_all(options, is_wide=side_by_side)
         return
-    is_plain = len(sources) == 1 and split_spelling(sources[0])[1] is None
     decided: list[Decided] = []
     with opened_for_reading(options) as reading:
         session = reading.session
+        is_plain = len(sources) == 1 and reading.split(sources[0])[1] is None
         differences, view = _sides(reading, sources[0]) if is_plain else (_versions(reading, sources), None)
         if view is not None:
             decided = [each for each in decided_conflicts(session, view.id) if not each.is_back(view)]

@@ -87,6 +87,7 @@ class Reading(NamedTuple):
     ``find`` returns the id of a conversation as users write it, or raises an error. ``view`` returns its view.
     ``largest`` is the size up to which files beside the managed ones are read. ``elsewhere`` returns the version of a
     conversation in a place that only the command knows, and the unit that is named; None if that is no such place.
+    ``is_id`` tells whether a conversation has this id: an id may contain an ``@``, as a name of a directory may.
     """
 
     session: Session
@@ -94,6 +95,11 @@ class Reading(NamedTuple):
     view: Callable[[str], View]
     largest: int = LARGEST_OTHER_FILE
     elsewhere: Callable[[str, str], tuple[Source, str] | None] = lambda _name, _place: None
+    is_id: Callable[[str], bool] = lambda _text: False
+
+    def split(self, text: str) -> tuple[str, str | None]:
+        """Return the conversation and the place of a spelling, as `split_spelling` does; an id has no place."""
+        return (text, None) if self.is_id(text) else split_spelling(text)
 
 
 def read_source(reading: Reading, text: str) -> Source:
@@ -102,7 +108,7 @@ def read_source(reading: Reading, text: str) -> Source:
     Raises:
         NoSourceError, NoVersionError, NoRunError: there is none, or several.
     """
-    name, place = split_spelling(text)
+    name, place = reading.split(text)
     session = reading.session
     if place is None:
         if is_hash(session, text):

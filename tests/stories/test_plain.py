@@ -153,3 +153,22 @@ def test_every_suggested_command_names_the_sides_that_were_named(tmp_path: Path,
     hints = run("undo", *sides).stderr
     assert f"hint: redo that: reconcile redo{named}\n" in hints, hints
     assert f", or reconcile undo --yes{named}\n" in hints, hints
+
+
+@pytest.mark.parametrize("name", ["amy@example.org", "a@2026"])
+def test_an_id_with_an_at_sign_names_its_conversation(name: str, tmp_path: Path, run: Run) -> None:
+    tree = Tree(tmp_path, run)
+    for id_ in (name, name.partition("@")[0], "ab"):
+        for file in SPELLED:
+            tree.write("w", f"conversations/{id_}/{file}", id_.encode())
+    tree.reconcile()
+    sides = ("--format", "plain", "-w", tree.root / "w", "-s", tree.root / "s")
+    assert f"\n- id: {name}\n" in run("show", name, *sides).output
+
+    tree.write("s", f"conversations/{name}/events.json", b"the store's")
+    tree.write("w", f"conversations/{name}/events.json", b"the workspace's")
+    difference = run("diff", name, *sides).output
+    assert "[-store-]{+workspace+}" in difference, difference
+    tree.reconcile()
+    tree.reconcile("restore", name)
+    assert tree.files("w")[f"conversations/{name}/events.json"] == b"the store's"
