@@ -15,7 +15,7 @@ from reconcile.inspect.sources import transcript_of
 from reconcile.inspect.text_diff import line_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from reconcile.inspect.alignment import Pair
     from reconcile.inspect.conversation import Comparison
@@ -67,15 +67,23 @@ def differences_of(form: Format, left: Source, right: Source, comparison: Compar
     turns = [transcript_of(form, source).turns for source in (left, right)]
     if form.places is None and form.stream_files[-1] in _left_out(form, left, right):
         turns = [(), ()]
+    pairs = tuple(aligned(*turns))
+    shown = _kinds_that_differ(pairs) if form.places is not None else frozenset[str]()
     return Differences(
         left=left,
         right=right,
         comparison=known,
         metadata=_shown_metadata(form, left, right, known),
         configuration=_configuration(form, left, right) if known.base_config_differs else (),
-        pairs=tuple(aligned(*turns)),
-        others=tuple(_other(left, right, name, state) for name, state in known.extras),
+        pairs=pairs,
+        others=tuple(_other(left, right, name, state) for name, state in known.extras if name not in shown),
     )
+
+
+def _kinds_that_differ(pairs: Iterable[Pair]) -> frozenset[str]:
+    """Return the kinds of the turns that differ: of a file that is a turn, its name."""
+    turns = (turn for pair in pairs if not pair.is_same for turn in (pair.left, pair.right))
+    return frozenset(turn.kind for turn in turns if turn is not None)
 
 
 def compared_sources(form: Format, left: Source, right: Source) -> Comparison:

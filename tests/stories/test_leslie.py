@@ -234,6 +234,18 @@ def test_no_leslie_there(run: Run, tmp_path: Path, command: str) -> None:
     assert "no .leslie/thread_relations.json in" in result.stderr
 
 
+def test_a_file_of_a_thread_that_differs_is_shown_once(run: Run, tmp_path: Path) -> None:
+    project = project_of(Leslie().play([("spawn", 0, 0, 1)]), tmp_path)
+    (thread,) = (project / ".leslie" / "threads").iterdir()
+    (thread / "plan.md").write_text("a\nb\n")
+    (thread / "image.png").write_bytes(b"\x89PNG\x00\xff")
+    assert run("-w", project).exit_code == 0
+    (thread / "plan.md").write_text("a\nc\n")
+    (thread / "image.png").write_bytes(b"\x89PNG\x00\xfe")
+    output = run("diff", thread.name, "-w", project).stdout
+    assert output.count("plan.md") == output.count("image.png") == 1, output
+
+
 def test_what_differs_is_shown_value_by_value(run: Run, tmp_path: Path) -> None:
     project = project_of(Leslie().play([("spawn", 0, 0, 1)]), tmp_path)
     (project / ".leslie" / "notes.txt").write_text("a\nb\n")

@@ -76,7 +76,7 @@ def place_findings(
             step = Make(tuple(f"{THREADS}/{thread}/{name}" for name in STANDARD))
             repair = Repair.of(step, f"{THREADS}/{thread} made, empty")
             words = "the directory of a record is missing"
-            advice = "create it, empty; its files are in the durable copy (reconcile recover) or in git"
+            advice = "create it, empty; its files are in the durable copy (reconcile recover ID) or in git"
             yield Finding(Kind.NO_DIRECTORY, Severity.NOTE, f"{THREADS}/{thread}", words, advice, thread, repair)
 
 
