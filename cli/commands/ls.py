@@ -211,7 +211,7 @@ def _print(
         style = Style.choose(options.color)
         show_paged(table(columns, [cells(row) for row in rows], style), style)
     if damage is not None:
-        context.exit(report_failure(damage, as_json=options.json))
+        context.exit(report_failure(damage, as_json=options.json, sides=options.sides))
     context.exit(ExitCode.DONE)
 
 

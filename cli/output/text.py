@@ -27,7 +27,7 @@ _SHORTEST_KEY = 20
 """Characters of the shortest word that is recognized as a secret without a name before it."""
 _SHORTEST_VALUE = 8
 """Characters of the shortest secret behind a name."""
-_SIDES = frozenset({"--workspace", "-w", "--store", "-s", "--format", "--layout"})
+_SIDES = frozenset({"--workspace", "-w", "--store", "-s", "--layout"})
 """Options of a command that names its sides itself."""
 DEFAULT_COLUMNS = 80
 """The width of a terminal that doesn't tell."""
@@ -65,15 +65,21 @@ def message_text(text: str) -> str:
 def naming_sides(text: str, sides: str) -> str:
     """Return a message in which every command is followed by the options for the same two sides.
 
-    A command stands behind a colon or in backquotes, or is the second one there. One with an option for a side stays.
+    A command stands behind a colon or in backquotes, or is the second one there. One that names a side itself stays.
     """
     if not sides or "reconcile " not in text:
         return text
     import re  # here: most runs are started in the workspace, and name no side
 
+    def named(match: re.Match[str]) -> str:
+        words = match[0].split()
+        if not _SIDES.isdisjoint(words):
+            return match[0]
+        return match[0] + (re.sub(r" --format \S+", "", sides) if "--format" in words else sides)
+
     word = r"""(?:'[^']*'|"[^"]*"|[^\s'"`;,()])+"""
     command = rf"(?:(?<=: )|(?<=, or )|(?<=`))reconcile (?!(?:ls|status) --all)[a-z-]+(?: {word})*"
-    return re.sub(command, lambda match: match[0] if _SIDES.intersection(match[0].split()) else match[0] + sides, text)
+    return re.sub(command, named, text)
 
 
 def with_directory(text: str, roots: Roots) -> str:

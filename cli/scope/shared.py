@@ -120,7 +120,7 @@ def _plain(options: Options) -> int:
         code = print_unchanged(start._replace(options=_quiet(options)))
         return run_started(start, opening) if code is None else code
     except FAILURES as error:
-        return report_failure(error, as_json=options.json)
+        return report_failure(error, as_json=options.json, sides=options.sides)
     finally:
         opening.close()
 

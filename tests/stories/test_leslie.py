@@ -69,7 +69,8 @@ def test_a_lost_operation(run: Run, tmp_path: Path) -> None:
 
 @needs_corpus
 def test_both_files_torn(run: Run, tmp_path: Path) -> None:
-    result = run("doctor", "-w", corpus_project("clobbered-bak", tmp_path))
+    project = corpus_project("clobbered-bak", tmp_path)
+    result = run("doctor", "-w", project)
     assert (result.exit_code, below_header(result.stdout)) == (
         4,
         (
@@ -79,17 +80,18 @@ def test_both_files_torn(run: Run, tmp_path: Path) -> None:
             "(expected a JSON object); thread_relations.json.bak is damaged too\n"
             "    run no Leslie command; on request this is recovered: the records of thread-6fefc192, thread-3777b6e5, "
             "thread-3fc3f6a6; no operation; only the id of thread-ddd68a6a\n"
-            "    reconcile doctor --mend F2:thread_relations.json\n"
+            f"    reconcile doctor --mend F2:thread_relations.json --workspace {project}\n"
             "\n"
             "1 error.\n"
         ),
     )
-    result = run("ls", "--tree", "-w", tmp_path / "clobbered-bak")
+    result = run("ls", "--tree", "-w", project)
     assert (result.exit_code, result.stderr) == (
         1,
         (
             "error: .leslie/thread_relations.json: a truncated file, which ends inside a value in "
-            "line 51 (expected a JSON object)\nhint: see what can be recovered: reconcile doctor --format leslie\n"
+            "line 51 (expected a JSON object)\n"
+            f"hint: see what can be recovered: reconcile doctor --format leslie --workspace {project}\n"
         ),
     )
 

@@ -103,7 +103,8 @@ def test_a_conversation_is_printed_as_text(world: World) -> None:
 def test_of_a_conversation_on_one_side_diff_names_the_side_and_the_command_that_prints_it(world: World) -> None:
     write_conversation(world.store / "17636400009-alone", "Alone", talk())
     assert said(world, "diff", "Alone") == (
-        "Alone  jp-c17636400009\n  only in the store; to read it: reconcile show jp-c17636400009\n"
+        "Alone  jp-c17636400009\n"
+        f"  only in the store; to read it: reconcile show jp-c17636400009 --workspace {world.project}\n"
     )
 
 
@@ -115,8 +116,8 @@ def test_of_the_fork_of_a_conflict_diff_names_the_comparison_with_its_source(wor
     shown = said(world, "diff", "[diverged] Plans")
     command = f"reconcile diff {ID} {fork['conversation']}"
     assert shown.splitlines()[1:] == [
-        f"  only in the store; to read it: reconcile show {fork['conversation']}",
-        f"  compare it with its source: {command}",
+        f"  only in the store; to read it: reconcile show {fork['conversation']} --workspace {world.project}",
+        f"  compare it with its source: {command} --workspace {world.project}",
     ]
     assert "First the tests." in said(world, *command.split()[1:])
     decided = said(world, "diff", ID)
@@ -126,9 +127,9 @@ def test_of_the_fork_of_a_conflict_diff_names_the_comparison_with_its_source(wor
 
 def test_a_version_that_differs_is_named(world: World) -> None:
     edited(world)
-    assert f"> note: the workspace's version differs: reconcile show {ID}@workspace\n" in said(world, "show", ID)
-    note = f"> note: the workspace's version differs: reconcile show {ID}@workspace:events\n"
-    assert note in said(world, "show", f"{ID}:events")
+    for unit in ("", ":events"):
+        command = f"reconcile show {ID}@workspace{unit} --workspace {world.project}"
+        assert f"> note: the workspace's version differs: {command}\n" in said(world, "show", f"{ID}{unit}")
     assert "parse_line" in said(world, "show", f"{ID}@workspace")
     assert "And the docs?" not in said(world, "show", f"{ID}@store")
 

@@ -558,7 +558,9 @@ def test_watch_names_each_command_that_settles_a_secret(story: World, monkeypatc
     put(stored(story, OTHER), with_secret())
     ways = [f"reconcile resolve jp-c{OTHER} --allow-secrets", f"reconcile local jp-c{OTHER}"]
     _, shown = watched_at_terminal(story.project, ways[1])
-    assert [line.strip() for line in shown.splitlines() if line.strip() in ways] == ways
+    ways = [f"{way} --workspace {story.project}" for way in ways]
+    lines = shown.replace(" \\\n", " ").splitlines()
+    assert [way for line in lines if (way := " ".join(line.split())) in ways] == ways
     process = subprocess.Popen(
         command("watch", "--workspace", story.project), stdout=subprocess.PIPE, encoding="utf-8", bufsize=1
     )
