@@ -245,7 +245,10 @@ def _from_vault(plan: Plan) -> frozenset[tuple[str, str]]:
 def _as_written(
     plan: Plan, kind: Kind, undone: Collection[str], target: Snapshot, rules: Rules, conversations: Collection[str]
 ) -> frozenset[tuple[str, str | None]]:
-    """Return the units of these conversations that were copied from one side to the other, and are unchanged since."""
+    """Return the units of these conversations that were copied from one side to the other, and are unchanged since.
+
+    What an undo restores from the vault was never on the other side: no content was in sync then.
+    """
     copied = [
         action
         for action in plan.actions
@@ -253,6 +256,7 @@ def _as_written(
         and action.conversation in conversations
         and action.id not in undone
         and not (kind is Kind.COPY and _is_created(action))
+        and all(write.kept is None for write in action.writes)
     ]
     wanted = {action.conversation for action in copied}
     there = {

@@ -558,8 +558,11 @@ def _set_aside(context: PlanningContext, conversation: str) -> None:
     context.tombstones.pop(conversation, None)
     for key in [key for key in context.asides if key[0] == conversation]:
         del context.asides[key]
+    ways = _ways(context, conversation)
+    if any((each.conversation, each.unit) == (conversation, STREAM) for each in context.conflicts):
+        ways.append(f"reconcile resolve {typed(conversation)} --take both")
     context.held = [item for item in context.held if item.conversation != conversation]
     context.aside = [item for item in context.aside if item.conversation != conversation]
     context.notes = [note for note in context.notes if note.conversation != conversation]
     context.conflicts = [conflict for conflict in context.conflicts if conflict.conversation != conversation]
-    context.set_aside(view, WHOLE, Reason.UNDONE, Reason.UNDONE.words, *_ways(context, conversation))
+    context.set_aside(view, WHOLE, Reason.UNDONE, Reason.UNDONE.words, *ways)

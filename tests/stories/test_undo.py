@@ -895,6 +895,21 @@ def test_after_the_undo_of_a_conflict_status_names_the_ways_on_as_a_run_does(und
     assert "Nothing to do." not in standing
     for side in ("store", "workspace"):
         assert f"reconcile resolve jp-c{FIRST} --take {side}" in standing
+    shown = world.reconcile().stdout
+    for version in ("store", "workspace", "both"):
+        assert f"reconcile resolve jp-c{FIRST} --take {version}" in shown
+    assert "1 fork created" in world.reconcile("resolve", str(FIRST), "--take", "both").stdout
+
+
+def test_after_the_undo_of_an_edit_only_one_version_can_be_chosen(world: World) -> None:
+    three(world)
+    world.reconcile()
+    append(world.workspace / f"{FIRST}-it", 1, "b", LONG_AGO + SECOND)
+    world.reconcile()
+    world.reconcile("undo")
+    standing = world.reconcile().stdout
+    assert f"reconcile resolve jp-c{FIRST} --take workspace" in standing
+    assert "--take both" not in standing
 
 
 def test_after_the_undo_of_the_first_run_each_report_names_what_ends_it_for_all(world: World) -> None:
