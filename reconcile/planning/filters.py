@@ -349,6 +349,7 @@ def without_moving(plan: Plan, moving: frozenset[str]) -> Plan:
         actions=renumbered([action for action in plan.actions if action.id not in refused]),
         held=tuple(item for item in plan.held if item.conversation not in moving),
         aside=tuple(item for item in plan.aside if item.conversation not in moving),
+        notes=tuple(note for note in plan.notes if note.conversation not in moving),
         preserve=tuple(version for version in plan.preserve if version.conversation not in moving),
         intents=tuple(entry for entry in plan.intents if entry[0] not in moving),
         asides=tuple(entry for entry in plan.asides if entry[0][0] not in moving),

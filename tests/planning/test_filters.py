@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from reconcile.model.baseline import Baseline, Intent, IntentKind, Verb
 from reconcile.model.options import OnConflict, Take
-from reconcile.model.plan import Action, Item, Kind, Plan
+from reconcile.model.plan import Action, Item, Kind, Note, Plan
 from reconcile.model.policy import Children, GcRequest, LocalRequest, Policy, ProjectRequest, RemoveRequest
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import WHOLE, Foreign, Place, Side
@@ -578,8 +578,10 @@ def test_of_what_is_remembered_only_what_somebody_is_writing_is_left_out() -> No
         asides=tuple(((each, "stream"), None) for each in both),
         tombstones=tuple((each, ()) for each in both),
         waiting=tuple(((each, Verb.LOCAL), None) for each in both),
+        notes=tuple(Note(conversation=each, reason=Reason.REMOVED_HERE, message="x") for each in (*both, None)),
     )
     plan = without_moving(whole, frozenset({"jp-c1"}))
+    assert plan.notes == whole.notes[1:]
     assert plan.intents == whole.intents[1:]
     assert plan.asides == whole.asides[1:]
     assert plan.tombstones == whole.tombstones[1:]
