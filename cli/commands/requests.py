@@ -516,7 +516,7 @@ def undo(context: click.Context, run: str | None) -> None:
                 raise to_undo.older_run_error()
             message = f"run {last.undoes} is already undone, by {last.id}; this undo reaches further back"
             print_message(options, f"{message}, to run {to_undo.run.id}")
-            print_message(options, f"to redo {last.undoes}: reconcile redo")
+            print_message(options, f"to redo {last.undoes}: reconcile redo{options.sides}")
         _print_past_run(options, "undo", session, to_undo.run)
 
     def adjust(policy: Policy, engine: Engine) -> Policy:

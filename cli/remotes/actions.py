@@ -184,7 +184,8 @@ def add(
             *(["--name", typed(name)] if name else []),
             *(["--as", typed(known_as)] if known_as else []),
         ]
-        command = f"reconcile remote remove {place.name} && reconcile remote add --encrypt {' '.join(again)}"
+        command = f"reconcile remote add --encrypt {' '.join(again)}{options.sides}"
+        command = f"reconcile remote remove {place.name}{options.sides} && {command}"
         print_message(options, f"to encrypt it, before the first sync: {command}")
     if place.is_branch:
         branch = place.ref.removeprefix("refs/heads/")

@@ -49,7 +49,7 @@ def keep_here(options: Options, shared: Shared, place: RemotePlace, words: Itera
         for conversation in _shown(engine, ids or known.kept):
             name = names.get(conversation, clean(conversation))
             if conversation in synced:
-                print_message(options, f"{name} is not sent again; {_kept_there(conversation, place)}")
+                print_message(options, f"{name} is not sent again; {_kept_there(conversation, place, options.sides)}")
             else:
                 print_message(options, f"{name} stays on this machine: no sync with {place.name} sends it")
         if not known.kept:
@@ -83,11 +83,13 @@ def share(options: Options, shared: Shared, place: RemotePlace, words: Iterable[
             print_message(options, f"{names[conversation]} {was}")
 
 
-def _kept_there(conversation: str, place: RemotePlace) -> str:
-    """Return what the remote keeps of a conversation that was sent before, and the commands that remove it there."""
-    commands = " && ".join(
-        (f"reconcile remote share {typed(conversation)}", f"reconcile rm {typed(conversation)}", "reconcile sync")
-    )
+def _kept_there(conversation: str, place: RemotePlace, sides: str) -> str:
+    """Return what the remote keeps of a conversation that was sent before, and the commands that remove it there.
+
+    ``sides`` are the options of both sides.
+    """
+    words = f"remote share {typed(conversation)}", f"rm {typed(conversation)}", "sync"
+    commands = " && ".join(f"reconcile {each}{sides}" for each in words)
     return (
         f"{place.name} has it from an earlier sync, and keeps that; to remove it there and on all machines: {commands}"
     )

@@ -206,7 +206,7 @@ def _report(options: Options, shared: Shared, place: RemotePlace, report: Report
     for conflict in report.conflicts if options.quiet else ():
         if conflict.run is not None:
             name = f"{conflict.title} ({conflict.id})" if conflict.title else conflict.id
-            way = restore_of(conflict.id, conflict.run, conflict.unit)
+            way = restore_of(conflict.id, conflict.run, conflict.unit) + options.sides
             print_warning(options, f"{name}: {_conflict_words(conflict)} {way}")
     for conflict in () if options.quiet else report.conflicts:
         word = "conflict" if conflict.run is None else "conflict, decided"
@@ -215,7 +215,7 @@ def _report(options: Options, shared: Shared, place: RemotePlace, report: Report
         lines += difference_lines(values, MACHINES, style.columns, "  ")
         lines += wrap(_conflict_words(conflict), style.columns, "  ", "    ")
         if conflict.run is not None:  # a command is never wrapped: people copy it
-            lines.append(f"    {restore_of(conflict.id, conflict.run, conflict.unit)}")
+            lines.append(f"    {restore_of(conflict.id, conflict.run, conflict.unit)}{options.sides}")
     if report.ahead and options.quiet:
         print_warning(options, _clock_words(report.ahead))
     for note in () if options.quiet else _notes(report):

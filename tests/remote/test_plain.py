@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -90,3 +91,33 @@ def test_a_workspace_gets_what_it_had(machines: list[PlainMachine]) -> None:
 
 def test_a_version_of_a_remote_is_shown(machines: list[PlainMachine]) -> None:
     assert "chat_request" in machines[0].run("show", f"{A}@origin", "--raw").output
+
+
+def test_suggested_commands_name_both_sides(machines: list[PlainMachine]) -> None:
+    first, second, _ = machines
+    for machine, title in ((first, "One"), (second, "Two")):
+        set_key(machine.store / A, "title", title, mtime_ns=LONG_AGO + 60 * SECOND)
+    first.make("new")
+    first.run("rm", CHILD, "--yes")
+    first.sync()
+    told = second.run("sync").output + second.run("undo", "--yes").output
+    told += second.run("undo", "--yes").output
+    told += first.run("remote", "keep-here", A).output
+    commands = [
+        command
+        for line in told.splitlines()
+        if re.search(r"instead:$|to redo|the removals too|on all machines", line)
+        for command in line.rpartition(": ")[2].split(" && ")
+    ]
+    lines = told.splitlines()
+    commands += [lines[at + 1].strip() for at, line in enumerate(lines) if line.endswith("instead:")]
+    commands = [command for command in commands if command.startswith("reconcile ")]
+    assert len(commands) >= 6, told
+    assert all("--format plain" in command and "--store" in command for command in commands), commands
+
+
+def test_the_commands_that_encrypt_name_both_sides(tmp_path: Path, run: Run, bare: Path) -> None:
+    told = make_plain_machine(tmp_path / "laptop", run).add(bare)
+    commands = re.findall(r"reconcile remote (?:remove|add --encrypt) [^&\n]*", told)
+    assert len(commands) == 2
+    assert all("--format plain" in command and "--store" in command for command in commands)
