@@ -167,6 +167,8 @@ class Sync:
         self.session, self.engine, self.lock, self.half = session, engine, lock, half
         self.name, self.store, self.keys, self.place = place.name, place.store, place.keys, place
         self.removals: str | None = None
+        self.missing: str | None = None
+        """The commit of an interrupted push that had not arrived at the first look."""
         self.policy = replace(policy, layout=Layout.FLAT, missing=Missing.REPROJECT)
         self.side = session.site.conversations(Side.WORKSPACE)
 
@@ -433,6 +435,8 @@ class Sync:
         """Return what is known, after a push that was interrupted has been judged by what the remote has now."""
         known = self._with_ended_undo(known_of(self.session.state, self.name))
         if known.pending is None:
+            if tip is not None and self.missing is not None and self.engine.contains(tip, self.missing):
+                done.interrupted_push = "arrived"  # meanwhile, so that this sync has lost the race against it
             return known
         if tip is not None and self.engine.contains(tip, known.pending):
             known = replace(known, commit=known.pending, pending=None, accepted=False, shared=(), marks={})
@@ -440,7 +444,7 @@ class Sync:
             if not self.session.readonly:
                 self._won(known)
             return known
-        done.interrupted_push = "not arrived"
+        done.interrupted_push, self.missing = "not arrived", known.pending
         known = replace(known, pending=None)
         if not self.session.readonly:  # if it arrives later, the baseline of its attempt is not there any more
             self._note(known)

@@ -506,6 +506,33 @@ def test_no_answer_to_a_push_is_told_by_the_next_sync(laptop: Machine, monkeypat
     assert not found["taken"]
 
 
+def test_a_push_that_arrives_during_the_next_sync_has_arrived(
+    laptop: Machine, bare: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    laptop.append(A, 1, "b", LONG_AGO + 60 * SECOND)
+    swap, late = GitEngine.swap, list[str]()
+
+    def fall_silent(*args: Any) -> Swap:
+        late.append(args[2])
+        return Swap.UNKNOWN
+
+    with monkeypatch.context() as patch:
+        patch.setattr(GitEngine, "swap", fall_silent)
+        refused(laptop, "sync", code=1)
+    time.sleep(1.1)  # git's times have seconds: the next commit is another one
+    mirror = laptop.state / "remotes" / "origin" / "mirror"
+
+    def swap_after_it(*args: Any) -> Swap:
+        git(mirror, "push", "--quiet", str(bare), f"{late[0]}:{REF}")
+        return swap(*args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(GitEngine, "swap", swap_after_it)
+        found = laptop.sync()
+    assert found["interrupted_push"] == "arrived"
+    assert not found["sent"]
+
+
 def test_an_unreachable_remote_changes_nothing(laptop: Machine, bare: Path) -> None:
     bare.rename(bare.with_name("away"))
     laptop.append(A, 1, "b", LONG_AGO + 60 * SECOND)
@@ -721,7 +748,7 @@ def test_an_undo_of_a_sync_that_has_also_removed_names_the_command_for_the_remov
     assert f"the sync has also removed conversations, in the run {removed}: that is not undone with it" in dry
     assert "too:" not in dry
     undone = desktop.run("undo").stderr
-    assert undone.endswith(f"\nundo the removals too: reconcile undo {removed}\n")
+    assert undone.endswith(f"\nundo the removals too: reconcile undo {removed} --workspace ~/project\n")
     assert "the sync has also" not in desktop.run("undo", removed).stderr
     assert desktop.contents == before
     found = desktop.sync()
