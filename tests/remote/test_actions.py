@@ -293,8 +293,10 @@ def test_a_remote_that_is_removed_before_an_action_begins_is_not_used(
 def test_a_conversation_that_was_sent_and_is_kept_here_stays_as_it_is_there(
     laptop: Machine, desktop: Machine, bare: Path
 ) -> None:
-    told = laptop.run("remote", "keep-here", str(A), str(B)).output
-    way = f"reconcile remote share jp-c{A} && reconcile rm jp-c{A} && reconcile sync"
+    told, id_ = laptop.run("remote", "keep-here", str(A), str(B)).output, f"jp-c{A}"
+    way = " && ".join(
+        f"reconcile {each} --workspace ~/project" for each in (f"remote share {id_}", f"rm {id_}", "sync")
+    )
     words = (
         "is not sent again; origin has it from an earlier sync, and keeps that; to remove it there and on all machines"
     )
@@ -339,7 +341,7 @@ def test_a_new_remote_without_encryption_names_the_commands_that_encrypt_it(tmp_
     words, _, commands = hint.partition(": ")
     assert words == "to encrypt it, before the first sync"
     for command in commands.split(" && "):
-        again = one.run(*command.split()[1:])
+        again = one.run(*command.removesuffix(" --workspace ~/project").split()[1:])
     assert "box: " in again.stderr
     assert "encrypted, for the key in " in again.stderr
     assert "to encrypt it" not in again.stderr
