@@ -26,6 +26,7 @@ from reconcile.state.directory import generation, state_directory
 from ..context import find_roots, policy_of, request_of, settings_of, with_owned
 from ..output.errors import FAILURES, first_code, report_failure
 from ..output.interaction import print_message
+from ..output.text import short_path
 from ..run import open_engine, opened, run, run_started
 from ..unchanged import Opening, Start, print_unchanged
 
@@ -48,6 +49,8 @@ def run_shared(options: Options, code: int) -> int:
     folder, home = options.in_format(SHARED), options.in_format(FORMAT)
     for each in (folder, home):
         each.gathers, each.is_following, each.has_reported = True, options.has_reported, False
+    if options.is_dry:
+        _tell_what_follows(home)
     before = _state_of(folder)
     codes = [code, _plain(folder)]
     home.is_following |= folder.has_reported
@@ -61,6 +64,23 @@ def run_shared(options: Options, code: int) -> int:
     options.has_reported |= folder.has_reported or home.has_reported
     options.has_changes |= folder.has_changes or home.has_changes
     return first_code(codes)
+
+
+def _tell_what_follows(home: Options) -> None:
+    """Print how many shared sessions get new lines in the folder, as the store has these only after a run."""
+    with suppress(ReconcileError, OSError), opened(home) as engine:
+        roots = engine.session.roots
+        plan = engine.plan(policy_of(home, settings_of(roots))).plan
+        shared = set(_names(roots.folder))
+        if count := len(
+            shared.intersection(each.conversation for each in plan.actions if each.target.side is Side.STORE)
+        ):
+            of = f"{short_path(roots.project)}: " if home.all else ""
+            what = "1 of these sessions is" if count == 1 else f"{count} of these sessions are"
+            place = os.path.relpath(roots.folder, roots.project)
+            print_message(
+                home, f"{of}{what} shared: a run checks the new lines for secrets, and copies them to {place}"
+            )
 
 
 def save_first(options: Options) -> None:

@@ -326,7 +326,11 @@ def test_a_run_of_all_projects_syncs_the_folder_too(ann: Person, ben: Person, ru
     line = add(session, LINE % b"later")
     before = ann.shared()
     for _ in range(2):
-        assert run("--all", "--dry-run").output.endswith("1 project: 1 to change.\n")
+        told = run("--all", "--dry-run")
+        assert told.output.endswith("1 project: 1 to change.\n")
+        follows = "1 of these sessions is shared: a run checks the new lines for secrets, and copies them to .claude-"
+        assert f": {follows}" in told.stderr
+        assert f"\n{follows}" in f"\n{run('--dry-run', '-w', ann.project).stderr}"
         assert ann.shared() == before
     assert run("--all").output.endswith("\n1 project: 1 changed.\n")
     assert ann.shared()[session.name] == line
