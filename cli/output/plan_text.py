@@ -294,6 +294,10 @@ class PlanText:
         """Return why an action is done; of the fork of a conflict, whose continuation it has."""
         if action.kind is Kind.FORK and action.reason is Reason.DIVERGED and action.source is not None:
             return f"keeps the {action.source.side}'s continuation"
+        if action.makes:
+            return "a directory is missing"
+        if action.clears:
+            return "the lock is stale"
         return self._reason(action.reason)
 
     def _reason(self, reason: Reason) -> str:
@@ -435,6 +439,8 @@ def detail(action: Action, *, verbose: bool = False, is_public: bool = True) -> 
         return f"{_direction(action)}  {_movement(action.source.path, action.target)}"
     if action.kind is Kind.AGE:
         return f"{_direction(action)}  {unit}"
+    if action.makes or action.clears:  # no file changes
+        return _direction(action)
     parts = [size(action.bytes), *filter(None, (_events(action),))]
     if kind in REMOVALS and action.unit == WHOLE:
         is_named = verbose or action.reason in WITH_PATH
@@ -458,7 +464,13 @@ def _unit_word(action: Action) -> str:
 def _direction(action: Action) -> str:
     """Return the side that an action changes, with its preposition."""
     kind = action.kind.value
-    word = "from" if kind in REMOVALS else "in" if kind in PLACES or action.kind is Kind.AGE else "->"
+    word = (
+        "from"
+        if kind in REMOVALS
+        else "in"
+        if kind in PLACES or action.kind is Kind.AGE or action.makes or action.clears
+        else "->"
+    )
     return f"{word} {action.target.side}"
 
 
