@@ -98,6 +98,8 @@ IN_TREE = "Listed by conversation; -v numbers the steps in the order of the run.
 IN_STEPS = "Listed by conversation; the numbers are the order of the run."
 NEW = "a new fork"
 """The text in the place of an id that another plan won't use."""
+_ABSENT = {"removed", "available", "local"}
+"""The states of conversations that the workspace lacks; another worktree may have those that were never here."""
 SKIPPED = "skipped, until you decide"
 BLOCKED = "blocked, until you decide or repair"
 ASIDE = "left alone, until you choose or a file changes"
@@ -641,7 +643,7 @@ def _is_one_line(options: Options, roots: Roots, plan: Plan, losses: Losses | No
     places, states = get_format(roots.format).places, dict(plan.states)
     if losses is not None:
         text = losses.words(options.sides)
-    elif places is not None and places.deletes_old and states.keys() == {"removed"}:
+    elif places is not None and places.deletes_old and "removed" in states and states.keys() <= _ABSENT:
         from reconcile.inspect.losses import no_session_words  # here, as elsewhere: few runs meet a loss
 
         text = no_session_words(states["removed"], roots.noun, options.sides)

@@ -239,6 +239,17 @@ def test_a_worktree_made_again_is_offered_nothing_that_another_has(saved: Sides,
     assert "Done: 1 restored" in tree.run("recover", "--yes", "-w", tree.project).output
 
 
+def test_a_project_without_a_session_is_named_also_if_its_store_has_those_of_a_worktree(
+    saved: Sides, tmp_path: Path
+) -> None:
+    tree = Sides(tmp_path / "tree", saved.run)
+    git(saved.project, "worktree", "add", "--quiet", str(tree.project))
+    titled(tree, "Audit").reconcile()
+    shutil.rmtree(saved.live)
+    saved.run("--all")
+    assert f"{saved.project}: no session is left in the workspace; the store keeps 2; " in saved.run("--all").stdout
+
+
 def test_all_knows_whose_sessions_those_are_that_recover_has_moved(saved: Sides, tmp_path: Path) -> None:
     """Their lines name the first path. A clone that is there by now is offered none of them."""
     notes = saved.live / "memory" / "MEMORY.md"
