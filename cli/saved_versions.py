@@ -158,7 +158,7 @@ def _only_version(session: Session, conversation: str, sides: str) -> str:
     started = {run.id: run.started_ns for run in session.state.journal.runs()}
     lines = [
         f"reconcile restore {typed(conversation)}@{run}{sides}  (before {format_time(started[run])}: "
-        f"{', '.join(dict.fromkeys(unit_spelling(each.unit) for each in by_run[run]))})"
+        f"{', '.join(dict.fromkeys('file' if each.is_record else unit_spelling(each.unit) for each in by_run[run]))})"
         for run in runs
     ]
     more = [f"and {len(lines) - LISTED} more: reconcile vault -v"] if len(lines) > LISTED else []

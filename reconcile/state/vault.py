@@ -582,12 +582,16 @@ class Version(Struct, frozen=True):
     @property
     def spelling(self) -> str:
         """The name on the screen; it is the digest if no run has stored the version, or if it is of no unit."""
-        is_file = self.path == self.conversation  # a record that is a single file has only this unit
         if self.run is None:
             return self.digest
-        if self.unit == WHOLE and not is_file:
+        if self.unit == WHOLE and not self.is_record:
             return self.digest[:16]
-        return f"{self.conversation}@{self.run}" + ("" if is_file else f":{unit_spelling(self.unit)}")
+        return f"{self.conversation}@{self.run}" + ("" if self.is_record else f":{unit_spelling(self.unit)}")
+
+    @property
+    def is_record(self) -> bool:
+        """Whether it is of a record that is a single file, which has only one unit."""
+        return self.path == self.conversation
 
 
 class Versions:

@@ -95,6 +95,16 @@ def test_a_vault_there_and_back(run: Run, tmp_path: Path) -> None:
     assert (vault.records(), below(vault.store)) == (before, {})
 
 
+def test_the_versions_of_a_record_are_of_its_file(run: Run, tmp_path: Path) -> None:
+    vault = small(tmp_path / "vault", run)
+    vault.reconcile()
+    for name in ("Once", "Twice"):
+        vault.write(".workspaces/default.json", workspace("default", name))
+        vault.reconcile()
+    hints = run("restore", ".workspaces/default.json", "-w", vault.path).stderr.splitlines()[1:]
+    assert [hint.rpartition(": ")[2] for hint in hints] == ["file)", "file)"], hints
+
+
 def test_a_drifted_vault_is_mended_and_put_back(run: Run, tmp_path: Path) -> None:
     vault = small(tmp_path / "vault", run)
     vault.reconcile()
