@@ -395,12 +395,12 @@ def report_sides(context: PlanningContext, store: Snapshot, workspace: Snapshot)
             if _goes_along(context, side.side, foreign.path, going[side.side]):
                 context.note(None, Reason.TAKEN_ALONG, f"{what}; saved in the vault with its directory")
             else:
-                unit = _unit_in_copy(context.rules.format, foreign.path)
+                unit = unit_in_copy(context.rules.format, foreign.path)
                 context.note(None, Reason.FOREIGN, f"{what}; left alone", unit)
         _hold_problems(context, side)
 
 
-def _unit_in_copy(form: Format, path: str) -> str:
+def unit_in_copy(form: Format, path: str) -> str:
     """Return the unit that an entry would be if it could be copied; `WHOLE` if it is in no conversation's directory."""
     parts = path.split("/")
     while form.places is None and parts:

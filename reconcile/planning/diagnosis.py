@@ -10,8 +10,8 @@ from msgspec import Struct
 from reconcile.model.commands import typed
 from reconcile.model.plan import Kind
 from reconcile.model.reasons import Reason
-from reconcile.model.snapshot import Metadata, Partition, Side, Unreadable
-from reconcile.planning.attention import BARE
+from reconcile.model.snapshot import WHOLE, Metadata, Partition, Side, Unreadable
+from reconcile.planning.attention import BARE, unit_in_copy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -292,7 +292,8 @@ def _foreign(context: PlanningContext, *sides: Snapshot) -> Iterator[Finding]:
     for side in sides:
         for foreign in side.foreign:
             place = f"{side.side}:{foreign.path}"
-            meant = context.rules.format.id_of(foreign.path.rpartition("/")[2]) if foreign.link else None
+            form, is_beside = context.rules.format, unit_in_copy(context.rules.format, foreign.path) == WHOLE
+            meant = form.id_of(foreign.path.rpartition("/")[2]) if foreign.link and is_beside else None
             if meant is not None:
                 words, mend = (
                     "a symbolic link in the place of a directory",

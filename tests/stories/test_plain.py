@@ -172,3 +172,16 @@ def test_an_id_with_an_at_sign_names_its_conversation(name: str, tmp_path: Path,
     tree.reconcile()
     tree.reconcile("restore", name)
     assert tree.files("w")[f"conversations/{name}/events.json"] == b"the store's"
+
+
+def test_a_link_in_a_conversation_is_no_damage(tmp_path: Path, run: Run) -> None:
+    tree = Tree(tmp_path, run)
+    for file in SPELLED:
+        tree.write("w", f"conversations/A/{file}", b"{}")
+    tree.reconcile()
+    for above in ("A/", ""):
+        (tree.root / "w/conversations" / f"{above}link").symlink_to("/etc/passwd")
+    result = run("doctor", "--format", "plain", "-w", tree.root / "w", "-s", tree.root / "s")
+    assert "  workspace:A/link: a symbolic link, which is never followed\n" in result.output, result.output
+    assert "  workspace:link: a symbolic link in the place of a directory\n" in result.output, result.output
+    assert "\n1 error, 1 note.\n" in result.output, result.output
