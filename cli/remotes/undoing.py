@@ -63,6 +63,8 @@ def undo_sync(
     place = shared.remote(name, command)
     with opened_sync(options, command, shared, place) as sync:
         session, is_shown = sync.session, False
+        is_allowed = options.yes or options.allow_bulk_removal  # as for the undo of any other run
+        sync.policy = replace(sync.policy, accept_bulk=is_allowed)
         announce(session, found)
         removals = None
         if isinstance(found, RunToUndo):

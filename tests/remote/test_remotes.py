@@ -506,6 +506,17 @@ def test_no_answer_to_a_push_is_told_by_the_next_sync(laptop: Machine, monkeypat
     assert not found["taken"]
 
 
+def test_yes_allows_the_undo_of_a_sync_to_remove_many_directories(laptop: Machine, desktop: Machine) -> None:
+    for number in range(8):
+        laptop.write(A + 1000 + number)
+    laptop.sync()
+    desktop.sync()
+    blocked = desktop.run("undo", code=4).output
+    assert "this or --yes allows it" in blocked
+    assert "Plan: 8 to remove from the store." in desktop.run("undo", "--yes", "--dry-run").output
+    assert "Done: 8 removed from the store." in desktop.run("undo", "--yes").output
+
+
 def test_a_push_that_arrives_during_the_next_sync_has_arrived(
     laptop: Machine, bare: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
