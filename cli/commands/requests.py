@@ -516,7 +516,7 @@ def undo(context: click.Context, run: str | None) -> None:
                 raise to_undo.older_run_error()
             message = f"run {last.undoes} is already undone, by {last.id}; this undo reaches further back"
             print_message(options, f"{message}, to run {to_undo.run.id}")
-            print_message(options, f"to redo {last.undoes}: reconcile redo{options.sides}")
+            print_message(options, f"to redo {last.undoes}: reconcile redo")
         _print_past_run(options, "undo", session, to_undo.run)
 
     def adjust(policy: Policy, engine: Engine) -> Policy:
@@ -654,7 +654,8 @@ def _print_past_run(options: Options, verb: str, session: Session, run: Run) -> 
     is_sync = remote_of(session.state, run) is not None and run.undoes is None
     steps = session.state.journal.steps(run.id)
     counts = step_counts(session, steps, is_sync=is_sync)
-    print_message(options, f"{verb} of {run.id}, {format_time(run.started_ns)}: {run.command} ({counts})")
+    words = f"{verb} of {run.id}, {format_time(run.started_ns)}: {run.command} ({counts})"
+    print_message(options, words, is_past=True)
     if not steps:  # the record is reset all the same
         options.idle = NO_FILE
 

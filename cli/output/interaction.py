@@ -219,8 +219,11 @@ def _takes(item: Item) -> list[str]:
     return [command.rpartition("--take ")[2] for command in item.resolve if "--take " in command]
 
 
-def print_message(options: Options, message: str, *, trouble: bool = False) -> None:
-    """Print a message to standard error, beside the result; with ``--quiet`` only if it is about trouble."""
+def print_message(options: Options, message: str, *, trouble: bool = False, is_past: bool = False) -> None:
+    """Print a message to standard error, beside the result; with ``--quiet`` only if it is about trouble.
+
+    ``is_past``: its command is one that was carried out, so it gets no options for the two sides.
+    """
     if options.quiet and not trouble:
         return
     if options.json:
@@ -228,7 +231,7 @@ def print_message(options: Options, message: str, *, trouble: bool = False) -> N
 
         text = json.dumps({"format": "reconcile.message/1", "message": message})
     else:
-        text = _wrapped(naming_sides(message_text(message), options.sides))
+        text = _wrapped(naming_sides(message_text(message), "" if is_past else options.sides))
     sys.stderr.write(f"{text}\n")
     sys.stderr.flush()  # before the next line of standard output
 

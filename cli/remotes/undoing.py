@@ -58,7 +58,7 @@ def undo_sync(
     if name is None:
         return None
     if len(shared.remotes) > 1:
-        way = f"restore one conversation, which the next sync sends: reconcile restore ID@{found.run.id}{options.sides}"
+        way = f"restore one conversation, which the next sync sends: reconcile restore ID@{found.run.id}"
         raise RemoteError(f"run {found.run.id} is a sync with {name}, and the store has other remotes, too", way)
     place = shared.remote(name, command)
     with opened_sync(options, command, shared, place) as sync:
@@ -91,7 +91,7 @@ def undo_sync(
         print_message(options, f"{name} keeps what it has; syncs leave it alone until a machine changes it")
     code = exit_code(plan, outcome, options)
     if removals is not None and code == ExitCode.DONE and not options.is_dry:
-        print_message(options, f"undo the removals too: reconcile undo {removals}{options.sides}")
+        print_message(options, f"undo the removals too: reconcile undo {removals}")
     return code
 
 
