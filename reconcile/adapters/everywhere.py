@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from reconcile.adapters.claude_code.places import FORMAT, SHARED
 from reconcile.adapters.claude_code.projects import live_directory, projects_directory
-from reconcile.adapters.locate import FINDERS, locate
+from reconcile.adapters.locate import FINDERS, locate, refuse_unknown
 from reconcile.adapters.roots import LocateError
 from reconcile.errors import ReconcileError
 from reconcile.formats.claude_code.names import directory_name
@@ -66,8 +66,10 @@ def every_project(request: Request, only: str | None = None) -> Everywhere:
     A folder with shared sessions is no project of its own, unless ``only`` names its format.
 
     The environment and the system of ``request`` count, not its paths. A directory of Claude Code that can't be read is
-    an error (`OSError`); anything else that can't is left out.
+    an error (`OSError`); anything else that can't is left out. An unknown format is an error (`LocateError`).
     """
+    if only is not None:
+        refuse_unknown(only)
     targets, left_out = set[Target](), list[LeftOut]()
     states = os.path.dirname(state_directory(f"{FORMAT}-", request.environ, request.platform))
     seen = [(each, name) for each in seen_checkouts(states) if (name := _format_of(each)) is not None]

@@ -122,13 +122,18 @@ def locate(
     _refuse_encoding()
     _refuse_missing(format_name, request)
     name = format_name or _detect_format(request)
-    if name not in FINDERS:
-        raise LocateError(
-            f"unknown format {name!r} (choose from {', '.join(sorted(FINDERS))})",
-            "choose one with --format",
-        )
+    refuse_unknown(name)
     roots = FINDERS[name](request)
     return _checked(roots)
+
+
+def refuse_unknown(format_name: str) -> None:
+    """Raise `LocateError` if there is no such format."""
+    if format_name not in FINDERS:
+        raise LocateError(
+            f"unknown format {format_name!r} (choose from {', '.join(sorted(FINDERS))})",
+            "choose one with --format",
+        )
 
 
 def _refuse_missing(format_name: str | None, request: Request) -> None:

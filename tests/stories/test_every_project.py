@@ -168,6 +168,12 @@ def test_a_command_without_a_project_is_not_said_to_have_one(run: Run) -> None:
     assert "hint: leave it out; `reconcile service --help-all` lists the options" in told, told
 
 
+@pytest.mark.parametrize("words", [(), ("status",), ("watch",)])
+def test_an_unknown_format_is_refused(run: Run, words: tuple[str, ...]) -> None:
+    result = run(*words, "--all", "--format", "claude")
+    assert (result.exit_code, "error: unknown format 'claude' (choose from claude-code, " in result.output) == (2, True)
+
+
 def test_status_of_all_is_one_line_for_each_project(two: tuple[Sides, Sides], run: Run) -> None:
     assert run("status", "--all").stdout.count(": 1 session: 1 workspace only.\n") == 2
     run("--all")
