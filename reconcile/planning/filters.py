@@ -439,19 +439,27 @@ def left_alone(plan: Plan, undone: Collection[str]) -> frozenset[str]:
 
 
 def resting_undone(context: PlanningContext, store: Snapshot, workspace: Snapshot) -> frozenset[str]:
-    """Return the conversations of which no run repeats what was undone: neither side has changed since."""
+    """Return the conversations of which no run repeats what was undone: neither side has changed since.
+
+    Of derived data, only as long as no other record changes: it follows from all of them.
+    """
     records = _undone_records(context)
     if not records:
         return frozenset()
     refused = _refused(context, records)
     stored, here = _directory_states(store, records), _directory_states(workspace, records)
-    return frozenset(
+    resting = frozenset(
         key
         for key, record in records.items()
         if (context.policy.decisions.get(key, Take.KEEP) is Take.KEEP or key in refused)
         and key not in context.edits.scope
         and record == undone_record(stored.get(key, ()), here.get(key, ()), context.rules)
     )
+    places = context.rules.format.places
+    if places is None or not (derived := frozenset(filter(places.is_derived, resting))):
+        return resting
+    changes = (step for step in context.builder if step.kind is not Kind.REBUILD)
+    return resting - derived if any(step.conversation not in resting for step in changes) else resting
 
 
 def _undone_records(context: PlanningContext) -> dict[str, AsideRecord]:

@@ -188,6 +188,21 @@ def _talk(text: str, id_: str, number: int) -> dict[str, object]:
     return made | {"messages": messages, "message_count": 3, "updated": 3000 + number}
 
 
+def test_an_index_that_an_undo_has_put_back_follows_later_changes(two: tuple[Vault, Vault]) -> None:
+    here, there = two
+    here.write(".conversations/conv_new.json", conversation("conv_new", "brand new"))
+    here.reconcile()
+    there.reconcile()
+    there.reconcile("undo")
+    assert not (there.path / ".conversations/conv_new.json").exists()
+    there.write(".conversations/conv_b.json", conversation("conv_b", "something else"))
+    there.reconcile()
+    assert not (there.path / ".conversations/conv_new.json").exists()
+    index = (there.path / ".conversations/index.json").read_text()
+    assert ("something" in index, "brand" in index) == (True, False)
+    assert there.doctor() == []
+
+
 def test_one_that_only_grew_is_no_conflict(two: tuple[Vault, Vault]) -> None:
     here, there = two
     path = ".nexus/conversations/conv_conv_a.jsonl"
