@@ -453,7 +453,7 @@ def _chosen(options: Options, offered: Offers, planning: PlanningContext, place:
     for group in offered.groups[len(offered.default) :]:
         way = f"restore one: reconcile {_way_back(planning)} ID"
         way = f"{way} (at a terminal, recover asks)" if group.known else f"restore all: --all; {way}"
-        options.idle = _NOTHING
+        _name_nothing(options)
         print_message(options, f"not restored: {_described(group, planning, place)}; {way}")
     return default_choice(planning, offered)
 
@@ -545,10 +545,16 @@ def _counted(offer: Offer, planning: PlanningContext, place: str) -> str:
     return f"{count} {kind} {why}"
 
 
+def _name_nothing(options: Options) -> None:
+    """Say of a report without an action that nothing was restored, unless sessions were moved here."""
+    if not options.idle.startswith("Done: "):
+        options.idle = _NOTHING
+
+
 def _print_left_out(options: Options, planning: PlanningContext, conversations: Sequence[str]) -> None:
     """Print the conversations that can't be restored, as an ancestor is local or was never here."""
     if conversations:
-        options.idle = _NOTHING
+        _name_nothing(options)
         count = f"{len(conversations)} conversation{'' if len(conversations) == 1 else 's'}"
         below = "whose parents are not restored (publish one with its parents: reconcile project ID)"
         print_message(options, f"left out: {count} {below}: {planning.names(conversations)}")
@@ -556,14 +562,17 @@ def _print_left_out(options: Options, planning: PlanningContext, conversations: 
 
 def _gone_checkouts(options: Options, session: Session, planning: PlanningContext) -> list[str]:
     """Return messages about the checkouts elsewhere that are gone, with the command that restores what is missing."""
+    from reconcile.adapters.claude_code.directories import restorable_from  # here: for sessions in the home
+
     missing, messages = frozenset(absent(planning)), []
     for project, had in session.gone().items():
-        if project == session.project or not had & missing:
+        lost = set[str]() if project == session.project else restorable_from(project, had & missing, session.roots)
+        if not lost:
             continue
-        count, kind = _number(planning, had & missing)
+        count, kind = _number(planning, lost)
         lacks = f"{count} {kind} that {'is' if count == 1 else 'are'} not here"
         command = f"to restore {'it' if count == 1 else 'them'}: reconcile recover --from {quoted_path(project)}"
-        options.idle = _NOTHING
+        _name_nothing(options)
         messages.append(f"the workspace of {short_path(project)} is gone; it had {lacks}; {command}{options.sides}")
     return messages
 
@@ -588,7 +597,7 @@ def _name_forks(
         forks = [id_ for id_ in missing if id_ in made]
         if not forks or project not in (None, gone):
             continue
-        options.idle = _NOTHING
+        _name_nothing(options)
         count, which = ("1 fork", "it") if len(forks) == 1 else (f"{len(forks)} forks", "them")
         which, ids = (which, typed(*forks)) if len(forks) <= _NAMED else ("one", "ID")
         command = _way_back(planning)
@@ -604,7 +613,7 @@ def _name_deleted_files(options: Options, planning: PlanningContext, deleted: Ma
     shown = {id_: units for id_, units in deleted.items() if not planning.views[id_].local}
     if not shown:
         return
-    options.idle = _NOTHING
+    _name_nothing(options)
     names = [unit.removeprefix(EXTRA) for units in shown.values() for unit in units]
     files, which = ("1 file", "it") if len(names) == 1 else (f"{len(names)} files", "them")
     verbs = ("was", "is") if len(names) == 1 else ("were", "are")
@@ -634,7 +643,7 @@ def _name_older_versions(options: Options, planning: PlanningContext, plain: Cal
         )
         print_message(options, f"{count}: {planning.names(older)}; update from the store: reconcile project --behind")
     if older or changed:
-        options.idle = _NOTHING
+        _name_nothing(options)
     if changed := [each for each in changed if each not in undone]:
         count, which = ("1 conversation is", "it") if len(changed) == 1 else (f"{len(changed)} are", "them")
         way = f"a run updates {which}: reconcile{options.sides}"

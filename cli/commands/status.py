@@ -237,6 +237,8 @@ def _ways_to_gone(engine: Engine) -> Iterator[tuple[str, str]]:
     if not (gone := session.gone()):
         return
     store, workspace = (engine.known.sides[side] for side in Side)
+    from reconcile.adapters.claude_code.directories import restorable_from  # here: few projects have one that is gone
+
     places = session.format.places
     known = session.state.load(session.checkout)
     missing = {
@@ -247,7 +249,7 @@ def _ways_to_gone(engine: Engine) -> Iterator[tuple[str, str]]:
         and not (isinstance(copy.metadata, Metadata) and copy.metadata.local)
     }
     for project, had in gone.items():
-        if project != session.project and (lost := had & missing):
+        if project != session.project and (lost := restorable_from(project, had & missing, session.roots)):
             count = number_of(lost, places)
             what = f"{count} {session.roots.noun}{'' if count == 1 else 's'}" if count else "files"
             purpose = f"restores {what} of {short_path(project)}, which is gone"

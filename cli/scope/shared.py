@@ -50,7 +50,7 @@ def run_shared(options: Options, code: int) -> int:
     for each in (folder, home):
         each.gathers, each.is_following, each.has_reported = True, options.has_reported, False
     if options.is_dry:
-        _tell_what_follows(home)
+        _print_what_follows(home)
     before = _state_of(folder)
     codes = [code, _plain(folder)]
     home.is_following |= folder.has_reported
@@ -66,7 +66,7 @@ def run_shared(options: Options, code: int) -> int:
     return first_code(codes)
 
 
-def _tell_what_follows(home: Options) -> None:
+def _print_what_follows(home: Options) -> None:
     """Print how many shared sessions get new lines in the folder, as the store has these only after a run."""
     with suppress(ReconcileError, OSError), opened(home) as engine:
         roots = engine.session.roots

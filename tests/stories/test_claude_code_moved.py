@@ -250,6 +250,24 @@ def test_a_project_without_a_session_is_named_also_if_its_store_has_those_of_a_w
     assert f"{saved.project}: no session is left in the workspace; the store keeps 2; " in saved.run("--all").stdout
 
 
+def test_what_another_project_has_of_one_that_is_gone_is_not_offered(saved: Sides, tmp_path: Path) -> None:
+    tree, other = Sides(tmp_path / "tree", saved.run), Sides(tmp_path / "other", saved.run)
+    for each, title in ((tree, "Audit"), (other, "Build")):
+        git(saved.project, "worktree", "add", "--quiet", str(each.project))
+        titled(each, title).reconcile()
+    shutil.rmtree(tree.project)
+    assert (
+        "Done: 1 session moved here."
+        in other.run("recover", "--from", tree.project, "--yes", "-w", other.project).stdout
+    )
+    assert str(tree.project) not in saved.read("status") + saved.read("recover")
+    git(saved.project, "worktree", "move", str(other.project), str(tmp_path / "moved"))
+    here = Sides(tmp_path / "moved", saved.run)
+    told = here.run("recover", "--yes", "-w", here.project)
+    assert "Done: 2 sessions moved here." in told.stdout
+    assert str(tree.project) not in told.output
+
+
 def test_all_knows_whose_sessions_those_are_that_recover_has_moved(saved: Sides, tmp_path: Path) -> None:
     """Their lines name the first path. A clone that is there by now is offered none of them."""
     notes = saved.live / "memory" / "MEMORY.md"

@@ -195,6 +195,18 @@ def held_elsewhere(records: Iterable[str], live: str) -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
+def restorable_from(project: str, records: set[str], roots: Roots) -> set[str]:
+    """Return the records of a project that is gone, without sessions that a third one has: they stay with that."""
+    if roots.format != FORMAT or not records:
+        return records
+    try:
+        elsewhere = held_elsewhere(records, roots.workspace)
+    except OSError:
+        return records
+    taken = {owner for owner, at in elsewhere.items() if os.path.basename(at) != directory_name(project)}
+    return {record for record in records if owner_of(record) not in taken}
+
+
 def project_at(request: Request) -> str | None:
     """Return the nearest directory, from the start up to the top of its checkout, that has sessions, or a store.
 
