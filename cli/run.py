@@ -353,9 +353,7 @@ def _answers(
     if asks:
         policy = replace(policy, allow_secrets=pass_.plan.policy.allow_secrets)  # a new plan allows no others
         plan = engine.completed(pass_)
-        # An item of an earlier run doesn't have the fingerprints of its secrets, which an answer allows.
-        secrets = [item for item in plan.held if item.reason is Reason.SECRET]
-        if earlier := {item.conversation for item in secrets if item.conversation and not item.secrets}:
+        if earlier := set(_known_in_part(plan)):
             pass_ = engine.plan(policy, also=earlier)
             plan = engine.completed(pass_)
         conflicts = undecided(plan, options)
@@ -372,7 +370,9 @@ def _answers(
         is_shown = answered == policy
         if answered.accept_bulk > policy.accept_bulk:
             confirm = None  # a person has just said yes to what the run does
-        pass_ = pass_ if is_shown else engine.plan(answered)
+        if not is_shown:  # a plan with decisions has only its own items: what stays open is among them
+            left = {item.conversation for item in (*plan.held, *plan.aside) if item.conversation}
+            pass_ = engine.plan(answered, also=left)
     if confirm and (pass_.plan.actions or pass_.plan.put_off) and not options.yes:
         if not is_shown:
             report(options, roots, notices, engine.completed(pass_), None)
@@ -381,8 +381,21 @@ def _answers(
     return pass_, is_shown, questioned
 
 
+def _known_in_part(plan: Plan) -> Iterator[str]:
+    """Yield the conversations of items of an earlier run that lack what a question needs.
+
+    That is the fingerprints of secrets, which an answer allows, or both versions of a blocked conflict.
+    """
+    complete = {(each.conversation, each.unit) for each in plan.conflicts}
+    for item in plan.held:
+        lacks = item.reason is Reason.CONFLICT_HELD and (item.conversation, item.unit) not in complete
+        if item.conversation and (lacks or (item.reason is Reason.SECRET and not item.secrets)):
+            yield item.conversation
+
+
 def _has_questions(plan: Plan, options: Options) -> bool:
-    return any(map(is_question, plan.held)) or bool(undecided(plan, options))
+    asks = is_question if options.yes else lambda item: is_question(item) or item.reason is Reason.CONFLICT_HELD
+    return any(map(asks, plan.held)) or bool(undecided(plan, options))
 
 
 def undecided(plan: Plan, options: Options) -> list[Conflict]:

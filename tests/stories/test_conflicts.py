@@ -325,6 +325,32 @@ def test_an_option_decides_what_the_configuration_holds(world: World, monkeypatc
 TAKE = "Take the [s]tore's"
 
 
+def test_what_an_earlier_run_blocked_is_asked_about_at_a_terminal(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That run asked nothing, as a service or a hook does. What is left open is listed, and is the exit code."""
+    hold(monkeypatch)
+    monkeypatch.setenv("RECONCILE_DIVERGED", "hold")
+    for number in range(SECOND_ID + 10, SECOND_ID + 20):  # so that a run plans only a part
+        write_conversation(world.workspace / f"{number}-it", "It", events(3))
+    retitled(world)
+    for side, voice in ((world.store, "b"), (world.workspace, "c")):
+        append(side / f"{SECOND_ID}-it", 1, voice, LONG_AGO + SECOND)
+    world.reconcile(code=4, settled=False)
+    code, shown = at_terminal("-w", world.project, answers="k\nk\n")
+    assert (code, shown.count(TAKE)) == (4, 2), shown
+    assert "Nothing to do" not in shown
+    code, shown = at_terminal("-w", world.project, answers="k\nb\n")
+    assert (code, shown.count(TAKE)) == (4, 2), shown
+    assert "1 fork created" in shown
+    assert "1 blocked" in shown or "1 conflict skipped" in shown
+    code, shown = at_terminal("-w", world.project, answers="k\n")
+    assert (code, "1 conflict skipped; nothing else to do." in shown) == (4, True), shown
+    code, shown = at_terminal("-w", world.project, answers="w\n")
+    assert (code, shown.count(TAKE)) == (0, 1), shown
+    assert (title(world, "store"), title(world, "workspace")) == ("workspace", "workspace")
+
+
 def test_at_a_terminal_each_conflict_is_asked_about_and_newest_is_the_default(world: World) -> None:
     retitled(world)
     _, dry = at_terminal("--dry-run", "-w", world.project, environ={"NO_COLOR": "1"})
