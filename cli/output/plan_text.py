@@ -575,9 +575,8 @@ def report(
     )
     chosen = text.chosen(plan, outcome) if outcome is not None and not quiet else ()
     lines = [*text.lines(), *chosen, *undone]
-    is_bare = not (
-        lines or plan.held or is_shown or empty or tuple(lost)
-    )  # what a question printed is not in the lines
+    has_items = bool(lines or plan.held)  # what a question has printed is not in the lines
+    is_bare = not (has_items or is_shown or empty or tuple(lost))
     if _has_nothing_to_do(options, roots, plan, is_bare=is_bare and (outcome is not None or options.is_dry)):
         return
     if not quiet:
