@@ -348,7 +348,8 @@ def past_run(state: State, run: Run, project: str) -> PastRun:
 
 
 def _since(state: State, run: str, project: str) -> LaterChanges:
-    later = {other.id: other for other in state.journal.runs() if other.id > run}
+    runs = {other.id: other for other in state.journal.runs()}
+    later = {id_: other for id_, other in runs.items() if id_ > run}
     projects = _projects(state)
     made_in = {other.id: projects.get(other.checkout) for other in later.values()}
     changes = changed_since(
@@ -357,9 +358,9 @@ def _since(state: State, run: str, project: str) -> LaterChanges:
         {other.id: other.undoes for other in later.values()},
         {other.id: _unfinished(state, other) for other in later.values() if other.undoes is not None},
         {
-            other.id: _shared(state, other)
+            other.id: reach
             for other in later.values()
-            if made_in[other.id] != project and not other.undoes
+            if made_in[other.id] != project and (reach := _reach(state, other, runs)) is not None
         },
         {
             other.id: _recovered(state, other)
@@ -373,11 +374,25 @@ def _since(state: State, run: str, project: str) -> LaterChanges:
     return replace(changes, gone=frozenset(gone), elsewhere=elsewhere)
 
 
+def _reach(state: State, run: Run, runs: Mapping[str, Run]) -> set[str] | None:
+    """Return the conversations whose shared state a run of another checkout has changed; None if that is not known.
+
+    An undo restores what the undone run has changed, and a redo what that undo has.
+    """
+    reach = _shared(state, run)
+    while run.undoes is not None:
+        undone = runs.get(run.undoes)
+        if undone is None:
+            return None
+        run = undone
+        reach |= _shared(state, run)
+    return reach
+
+
 def _shared(state: State, run: Run) -> set[str]:
     """Return the conversations whose shared state a run has changed: their files in the store, or that they are local.
 
-    All checkouts share these. An undo in another checkout restores more than that. A `local` that was repeated has
-    removed a directory, and changed no intent.
+    All checkouts share these. A `local` that was repeated has removed a directory, and changed no intent.
     """
     decided = {
         change.conversation

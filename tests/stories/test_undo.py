@@ -1029,6 +1029,24 @@ def test_a_later_run_of_another_checkout_is_named_with_the_command_that_undoes_i
     assert world.reconcile("undo", older, settled=False).exit_code == 0
 
 
+def test_an_undo_in_the_workspace_of_another_checkout_is_no_obstacle(world: World, tmp_path: Path, run: Run) -> None:
+    three(world)
+    world.reconcile()
+    other = make_project(tmp_path / "other", run)
+    (other.project / ".jp" / ".id").write_text(ID_FILE)
+    three(other)
+    other.reconcile()
+    write_conversation(world.store / "17500000009-it", "It", events(3))
+    for each in (world, other):
+        each.reconcile("project", "17500000009")
+    world.reconcile("undo")
+    world.reconcile("redo")
+    world.reconcile("undo")
+    assert "1 removed from the workspace" in other.reconcile("undo").stdout
+    assert not list(other.workspace.glob("17500000009-*"))
+    assert list(world.store.glob("17500000009-*"))
+
+
 def test_the_undo_of_a_run_that_changed_only_a_record_says_so(world: World) -> None:
     """Such a run is chosen: before its record is reset, no older run about the same conversation can be undone."""
     three(world)
