@@ -75,6 +75,10 @@ _HEADINGS = (
 )
 
 
+_RETURNED = {
+    "sent": "another machine has removed it; it was changed here since",
+    "taken": "it was removed here; another machine has changed or restored it since",
+}
 _PLACED = {Kind.ARCHIVE: "archived", Kind.UNARCHIVE: "no longer archived"}
 """The words for a conversation that was taken, by the kind of the step."""
 _LEAST_TITLE = 16
@@ -258,6 +262,8 @@ def _entry_lines(listed: Mapping[str, Sequence[Entry]], report: Report, style: S
                 words = "" if name == "sent" else "to fork and send" if is_dry else "forked and sent"
             if words:
                 yield from _named(words, entry.title, _shown_id(entry, new), style)
+            if name in ("sent", "taken") and report.returned.get(entry.id) is (name == "taken"):
+                yield from wrap(_RETURNED[name], style.columns, "  ", "    ")
             if name == "taken" and entry.id in report.placed:
                 yield f"  {_PLACED[report.placed[entry.id]]}"
             if name == "taken" and entry.id in report.replaced and entry.id not in told:
@@ -284,6 +290,10 @@ def _titled(session: Session, entry: Entry) -> Entry:
     return entry._replace(title=titles.get(entry.id))
 
 
+def _ids_of(entries: Sequence[Entry]) -> set[str]:
+    return {entry.id for entry in entries}
+
+
 def _document(options: Options, place: RemotePlace, report: Report) -> dict[str, object]:
     lists = {name: [{"id": e.id, "title": e.title} for e in getattr(report, name)] for name, _, _ in _HEADINGS}
     document = {"format": "reconcile.sync/1", "remote": place.name, "dry_run": options.is_dry, **lists}
@@ -293,6 +303,7 @@ def _document(options: Options, place: RemotePlace, report: Report) -> dict[str,
         "commit": report.commit,
         "interrupted_push": report.interrupted_push,
         "set_back": report.was_set_back,
+        "returned": [key for key, is_taken in report.returned.items() if is_taken or key in _ids_of(report.sent)],
         "replaced_titles": [
             {"id": key, "before": before, "title": after} for key, (before, after) in report.replaced.items()
         ],

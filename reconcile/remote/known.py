@@ -162,6 +162,8 @@ class Report(Struct):
     held: list[str] = field(default_factory=list)
     conflicts: list[DecidedConflict] = field(default_factory=list)
     commit: str | None = None
+    returned: dict[str, bool] = field(default_factory=dict)
+    """Conversations that were removed, and that a later edit brings back; whether this machine takes them so."""
     interrupted_push: str | None = None
     """The end of a push whose answer an earlier sync never got: "arrived" or "not arrived"."""
     was_set_back: bool = False
@@ -188,6 +190,7 @@ class Report(Struct):
             private_no_longer=self.private_no_longer,
             conflicts=self.conflicts,
             replaced=self.replaced,
+            returned=self.returned,
             placed=self.placed,
             secrets=self.secrets,  # a part of a push may have arrived
             interrupted_push=self.interrupted_push,

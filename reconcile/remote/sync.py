@@ -565,7 +565,7 @@ class Sync:
         outcome = self._apply(engine, last)
         if outcome is not None:
             self._learn(tree, before, known, engine)
-        self._describe(plan, outcome, report, pass_.world, twins)
+        self._describe(plan, outcome, report, pass_.world, twins, (tree, before))
         for key, intent in private.items():
             if key in before.records and engine.known.sides[Side.STORE].of(key):  # one that is new here needs no line
                 entry = Entry(key, _title(engine.known.sides[Side.WORKSPACE].of(key)))
@@ -701,7 +701,13 @@ class Sync:
         return None if self.session.readonly else engine.apply(pass_, self.lock.command, is_saved=True)
 
     def _describe(
-        self, plan: Plan, outcome: Outcome | None, report: Report, world: WorldState, twins: Collection[str]
+        self,
+        plan: Plan,
+        outcome: Outcome | None,
+        report: Report,
+        world: WorldState,
+        twins: Collection[str],
+        trees: tuple[Tree, Tree],
     ) -> None:
         results = {} if outcome is None else outcome.results
         undone = {each.action.conversation: each.message for each in results.values() if not each.is_done}
@@ -729,6 +735,13 @@ class Sync:
                 taken[copy.conversation] = getattr(copy.metadata, "title", None) or taken[copy.conversation]
         done = [each for each in plan.actions if each.id not in results or results[each.id].is_done]
         report.replaced |= self._replaced_titles(done, world)
+        tree, before = trees
+        had = {copy.conversation for copy in world.store.copies}
+        report.returned |= {
+            key: True for key in taken if key not in had and (key in before.tombstones or key in before.records)
+        }
+        removed_there = tree.tombstones.keys() - tree.records.keys() - before.tombstones.keys()
+        report.returned |= dict.fromkeys(removed_there & had, False)
         known = {entry.id for entry in (*report.taken, *report.forked)}
         report.taken += [Entry(*item) for item in taken.items() if item[0] not in known | forked.keys()]
         report.forked += [Entry(*item) for item in forked.items()]

@@ -506,6 +506,22 @@ def test_no_answer_to_a_push_is_told_by_the_next_sync(laptop: Machine, monkeypat
     assert not found["taken"]
 
 
+def test_both_reports_tell_of_an_edit_that_brings_a_removed_conversation_back(
+    laptop: Machine, desktop: Machine
+) -> None:
+    laptop.run("rm", str(A), "--yes")
+    laptop.sync()
+    desktop.append(A, 1, "b", LONG_AGO + 60 * SECOND)
+    words = "another machine has removed it; it was changed here since"
+    assert words in desktop.run("sync", "--dry-run").output
+    assert words in desktop.run("sync").output
+    found = laptop.sync("--dry-run")
+    assert found["returned"] == [entry["id"] for entry in found["taken"]] == [f"jp-c{A}"]
+    assert "it was removed here; another machine has changed or restored it since" in laptop.run("sync").output
+    laptop.append(A, 1, "c", LONG_AGO + 90 * SECOND)
+    assert laptop.sync()["returned"] == desktop.sync()["returned"] == []
+
+
 def test_yes_allows_the_undo_of_a_sync_to_remove_many_directories(laptop: Machine, desktop: Machine) -> None:
     for number in range(8):
         laptop.write(A + 1000 + number)
