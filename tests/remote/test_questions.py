@@ -33,7 +33,8 @@ def asked(machine: Machine, *args: str, answers: str, code: int = 0, command: st
         session.type(answer, after="]: ")
     ended, shown = session.end()
     assert ended == code, shown
-    assert not [line for line in shown.splitlines() if len(line) > 80]
+    # A command is never wrapped: people copy it.
+    assert not [line for line in shown.splitlines() if len(line) > 80 and not line.startswith("    reconcile ")]
     return " ".join(shown.split())
 
 

@@ -112,7 +112,7 @@ def test_the_hint_about_several_remotes_has_the_users_own_command(
     laptop.run("remote", "add", str(make_bare(tmp_path / "second.git")))
     text = refused(laptop, *shlex.split(command), code=2)
     assert "there are several remotes: origin, remote2" in text
-    assert text.splitlines()[-1] == f"hint: name one: {hint}"
+    assert text.splitlines()[-1] == f"hint: name one: {hint}{'' if '=' in hint else ' --workspace ~/project'}"
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_without_a_remote_a_command_says_how_to_add_one(tmp_path: Path, run: Run
     machine = make_machine(tmp_path / "one", run)
     error, hint = refused(machine, *command.split(), code=2).splitlines()
     assert error == "error: no remote is known for this store"
-    assert hint == "hint: add one, a private git repository of your own: reconcile remote add URL"
+    assert hint == "hint: add one, a private git repository of your own: reconcile remote add URL --workspace ~/project"
 
 
 def test_an_address_without_a_repository_is_refused(laptop: Machine, tmp_path: Path) -> None:
