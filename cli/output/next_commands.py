@@ -44,7 +44,7 @@ def decisions(plan: Plan) -> Iterator[Way]:
     blocked = list(_blocked(plan))
     for item in blocked[:NAMED]:
         name = shorten(visible(item.title or str(item.conversation)), 40)
-        *others, last = item.resolve[:2]
+        *others, last = item.resolve
         if item.reason is Reason.SECRET and others:
             yield others[0], f"publishes {name} with the secret, or"
             yield last, "keeps it private, in the store"
