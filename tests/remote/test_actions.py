@@ -390,7 +390,9 @@ def test_one_line_says_who_can_read_a_remote(tmp_path: Path, run: Run, *, is_enc
         checked, readers = one.run("remote", "check").stderr.splitlines()
         assert checked.endswith("can be read and written, and rejects a push that another machine's has overtaken")
         if is_encrypted:
-            assert readers == "origin is encrypted: only the keys that `reconcile remote key` lists can read it"
+            assert readers == (
+                "origin is encrypted: only the keys that `reconcile remote key --workspace ~/project` lists can read it"
+            )
         else:
             assert readers == f"origin is not encrypted: {READERS} all that is sent"
         one.sync()
@@ -476,7 +478,9 @@ def test_a_sync_tells_which_secrets_it_sends_unencrypted(new_laptop: Machine, ba
     with_a_key(new_laptop, A)
     would = new_laptop.run("sync", "--dry-run").stderr
     assert "warning: 1 conversation with a secret would be sent unencrypted: Deploy (jp-c17528832000), event " in would
-    assert would.endswith("to keep it on this machine: reconcile remote keep-here jp-c17528832000\n")
+    assert would.endswith(
+        "to keep it on this machine: reconcile remote keep-here jp-c17528832000 --workspace ~/project\n"
+    )
     was = new_laptop.run("sync").stderr
     assert "warning: 1 conversation with a secret was sent unencrypted: Deploy (jp-c17528832000), event " in was
     assert was.endswith("; revoke the secret where it was made\n")

@@ -47,7 +47,7 @@ def test_a_store_without_a_name_is_refused(tmp_path: Path, run: Run, name: str, 
     assert found.exit_code == 4
     error, hint = found.stderr.strip().splitlines()
     assert error.endswith("this store has no name that other machines know it by")
-    assert hint == "hint: give it one, the same on each machine: reconcile remote add URL --as NAME"
+    assert hint == f"hint: give it one, the same on each machine: reconcile remote add URL --as NAME {' '.join(sides)}"
 
 
 def test_the_name_is_that_of_the_ref(tmp_path: Path, run: Run) -> None:

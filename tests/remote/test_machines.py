@@ -132,14 +132,15 @@ def test_after_the_loss_of_a_store_run_status_and_doctor_name_the_remote_that_ha
     for directory in laptop.store.iterdir():
         shutil.rmtree(directory)
     ran = laptop.run()
-    assert ran.stderr.splitlines()[-1] == "the remote origin has 2 conversations of the lost store: reconcile sync"
+    way = "reconcile sync --workspace ~/project"
+    assert ran.stderr.splitlines()[-1] == f"the remote origin has 2 conversations of the lost store: {way}"
     told = laptop.run("status").output
-    assert told.count("lost with a store; the remote origin has it: reconcile sync\n") == 2
-    assert "reconcile sync --workspace ~/project\n      restores talk, and 1 more of the lost\n" in told
+    assert told.count(f"lost with a store; the remote origin has it: {way}\n") == 2
+    assert f"{way}\n      restores talk, and 1 more of the lost\n" in told
     assert "2 to take" in told
     assert "to remove there" not in told
     checked = laptop.run("doctor", code=4).output
-    assert f"  jp-c{B}: the remote origin has it\n    reconcile sync --workspace ~/project\n" in checked
+    assert f"  jp-c{B}: the remote origin has it\n    {way}\n" in checked
     assert len(laptop.sync()["taken"]) == 2
     assert "reconcile sync" not in laptop.run("status").output
     assert laptop.contents.keys() == before.keys()
@@ -168,7 +169,8 @@ def test_a_sync_says_on_both_machines_whose_version_was_taken(laptop: Machine, d
     assert f"this machine's is taken; {kept}reconcile restore jp-c{A}@{run}:events" in first
     way = f"to take this machine's instead: reconcile restore jp-c{B}@{run}:metadata"
     assert f"{values} metadata: both machines changed it; the other machine's is taken; {way}" in first
-    assert f"\n    reconcile restore jp-c{A}@{run}:events\n" in printed, "a command is on a line of its own"
+    own_line = f"\n    reconcile restore jp-c{A}@{run}:events --workspace ~/project\n"
+    assert own_line in printed, "a command is on a line of its own"
     told = laptop.sync()["conflicts"]
     assert [(each["id"], each["unit"], each["takes"], each["child"]) for each in told] == [
         (f"jp-c{A}", "stream", "there", f"jp-c{child}")

@@ -175,7 +175,7 @@ def test_the_undo_of_a_run_that_did_the_rest_of_a_killed_one_names_the_command_f
     undone = world.reconcile("undo")
     command = f"reconcile undo {cut_short}"
     assert f"it did the rest of {cut_short}, which was interrupted" in undone.stderr
-    assert undone.stderr.endswith(f"undo that run, too: {command}\n")
+    assert undone.stderr.endswith(f"undo that run, too: {command} --workspace {world.project}\n")
     assert listing(world.store) != before
     whole = world.reconcile(*command.split()[1:])
     assert listing(world.store) == before
