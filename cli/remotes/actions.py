@@ -26,10 +26,10 @@ from reconcile.model.plan import counted_as
 from reconcile.remote.address import checked_url, refuse_commits_of_project
 from reconcile.remote.engine import RemoteError
 from reconcile.remote.history import forget_history
+from reconcile.remote.identity import not_encrypted
 from reconcile.remote.known import Known, known_of, note
 from reconcile.remote.place import chosen, forget, new_place, probed, record, remotes, store_name
 from reconcile.remote.rekey import begin
-from reconcile.remote.sync import not_encrypted
 from reconcile.remote.tree import coding_of, read_format
 from reconcile.state.database import State
 from reconcile.state.directory import REMOTES, state_directory

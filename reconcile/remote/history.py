@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from reconcile.remote.engine import RemoteError, Swap, UnreachableError
-from reconcile.remote.sync import checked_tree
+from reconcile.remote.identity import checked_tree
 from reconcile.remote.tree import FORMAT, format_file, read_tree
 
 if TYPE_CHECKING:

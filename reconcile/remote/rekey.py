@@ -15,8 +15,9 @@ from msgspec.structs import replace
 from reconcile.fs.private_files import replace_private_file
 from reconcile.remote import sync
 from reconcile.remote.engine import RemoteError, Swap, UnreachableError
+from reconcile.remote.identity import checked_tree
 from reconcile.remote.sealing import Bundle, Sealed
-from reconcile.remote.sync import ATTEMPTS, checked_tree
+from reconcile.remote.sync import ATTEMPTS
 from reconcile.remote.tree import FORMAT, STAGED, directory_of, format_file, key_of, read_tree, slots_of, tombstone_of
 
 if TYPE_CHECKING:

@@ -22,21 +22,18 @@ from reconcile.engine.session import Session
 from reconcile.fs.locks import LockedError
 from reconcile.model.baseline import Baseline, is_local
 from reconcile.model.options import Layout, Missing, Take
-from reconcile.model.plan import Kind, counted_as
+from reconcile.model.plan import counted_as
 from reconcile.model.policy import NO_CONVERSATION, Children, RemoveRequest, UndoRequest
-from reconcile.model.reasons import Reason
-from reconcile.model.snapshot import ARCHIVE, EXTRA, METADATA, STREAM, WHOLE, Metadata, Partition, Side, joined
-from reconcile.model.units import units_of
+from reconcile.model.snapshot import ARCHIVE, METADATA, STREAM, Side, joined
 from reconcile.planning.context import RefusedError
 from reconcile.planning.filters import renumbered, without_workspace
 from reconcile.planning.rules.guards import is_bulk
-from reconcile.planning.steps.content import DIVERGED
-from reconcile.remote import last_sync
+from reconcile.remote import last_sync, removals
 from reconcile.remote.engine import MovedError, RemoteError, Swap, UnreachableError
 from reconcile.remote.files import AHEAD_NS, are_equal, are_listed, load_contents, make_equal, read_file, save_contents
+from reconcile.remote.identity import checked_tree, replaced_error
 from reconcile.remote.known import (
     Ahead,
-    DecidedConflict,
     Entry,
     Half,
     Known,
@@ -50,8 +47,8 @@ from reconcile.remote.known import (
     won,
     working,
 )
-from reconcile.remote.machines import of_machines
 from reconcile.remote.privacy import Marks, save_private, with_present_marks
+from reconcile.remote.reporting import bulk_way, decided_units, describe, forked_records, title_of
 from reconcile.remote.sealing import Sealed
 from reconcile.remote.sendable import is_known, unsendable
 from reconcile.remote.tree import (
@@ -76,22 +73,19 @@ from reconcile.remote.tree import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from reconcile.adapters.roots import Roots
     from reconcile.apply.executor import Outcome
     from reconcile.engine.engine import Pass
     from reconcile.model.baseline import Intent, WorldState
-    from reconcile.model.format import Format
-    from reconcile.model.plan import Action, Conflict, Item, Plan
+    from reconcile.model.plan import Conflict, Plan
     from reconcile.model.policy import Policy
     from reconcile.model.snapshot import Copy
-    from reconcile.model.units import Rules
     from reconcile.planning.incremental.side_index import SideIndex
     from reconcile.remote.engine import RemoteEngine
     from reconcile.remote.last_sync import LastSync
     from reconcile.remote.place import RemotePlace
-    from reconcile.remote.sealing import Keys
 
 ATTEMPTS = 5
 """Races that one sync loses before it gives up."""
@@ -469,7 +463,7 @@ class Sync:
         found = read_format(self.engine, tip, self.store)
         if found is not None and found.id == known.id and found.epoch > known.epoch:
             return tip  # another machine has dropped the history
-        raise _replaced()
+        raise replaced_error()
 
     def _trees(self, start: str | None, known: Known, part: Collection[str] | None = None) -> tuple[Tree, Tree]:
         """Return the tree to build on, and that of the last sync; ``part``: of these conversations alone."""
@@ -530,7 +524,10 @@ class Sync:
         tree, before, engine, changed = sides
         known = replace(known, kept=self._kept(tree, before, known, engine))
         report.ahead = self._ahead(tree, before, known, engine)
-        buried, twins = self._buried(tree, before, known, engine), self._twins(tree, before, known, engine)
+        buried, twins = (
+            removals.buried(self.session, tree, before, known, engine),
+            removals.twins(self.session, self.policy, tree, before, known, engine),
+        )
         now_ns = None if self.planned is None else self.planned.now_ns
         held = (*known.kept, *_refused(tree, engine))
         choices, open_ones = self._choices((*buried, *twins, *held), engine, changed, report.ahead, now_ns)
@@ -565,15 +562,15 @@ class Sync:
         outcome = self._apply(engine, last)
         if outcome is not None:
             self._learn(tree, before, known, engine)
-        self._describe(plan, outcome, report, pass_.world, twins, (tree, before))
+        describe(report, plan, outcome, pass_.world, twins, (tree, before), remote=self.name, fmt=self.session.format)
         for key, intent in private.items():
             if key in before.records and engine.known.sides[Side.STORE].of(key):  # one that is new here needs no line
-                entry = Entry(key, _title(engine.known.sides[Side.WORKSPACE].of(key)))
+                entry = Entry(key, title_of(engine.known.sides[Side.WORKSPACE].of(key)))
                 (report.private_no_longer if intent is None else report.private_here).append(entry)
         told = {(each.id, each.unit) for each in report.conflicts}  # by an attempt that has lost the race
         found = (
-            *_conflicts(plan, open_ones, pass_.world, outcome),
-            *_forked_records(plan, pass_.world, outcome, self.session.format),
+            *decided_units(plan, open_ones, pass_.world, outcome),
+            *forked_records(plan, pass_.world, outcome, self.session.format),
         )
         report.conflicts += [each for each in found if (each.id, each.unit) not in told]
         if changed is None:
@@ -700,72 +697,6 @@ class Sync:
         """Apply a pass; None for a dry run."""
         return None if self.session.readonly else engine.apply(pass_, self.lock.command, is_saved=True)
 
-    def _describe(
-        self,
-        plan: Plan,
-        outcome: Outcome | None,
-        report: Report,
-        world: WorldState,
-        twins: Collection[str],
-        trees: tuple[Tree, Tree],
-    ) -> None:
-        results = {} if outcome is None else outcome.results
-        undone = {each.action.conversation: each.message for each in results.values() if not each.is_done}
-        taken, forked, sent = dict[str, str | None](), dict[str, str | None](), dict[str, str | None]()
-        removed = dict[str, str | None]()
-        for action in plan.actions:
-            if action.id in results and not results[action.id].is_done:
-                continue
-            if action.conversation in twins:
-                report.replaced_forks.append(Entry(action.conversation, action.title))
-                continue
-            if action.kind is Kind.MOVE and action.target.side is Side.STORE:
-                continue  # a new title renames a directory: that alone brings nothing here
-            into = forked if action.kind is Kind.FORK else taken if action.target.side is Side.STORE else sent
-            if into is sent and action.kind is Kind.REMOVE_STALE and action.unit == WHOLE:
-                into = removed
-            into.setdefault(action.conversation, action.title)
-            if into is taken and action.kind in (Kind.ARCHIVE, Kind.UNARCHIVE):
-                report.placed[action.conversation] = action.kind
-        report.held += [f"{conversation}: {message}; run the sync again" for conversation, message in undone.items()]
-        for conversation in undone:
-            report.secrets.pop(conversation, None)
-        for copy in world.workspace.copies:
-            if copy.conversation in taken:  # a step has the title that the store had
-                taken[copy.conversation] = getattr(copy.metadata, "title", None) or taken[copy.conversation]
-        done = [each for each in plan.actions if each.id not in results or results[each.id].is_done]
-        report.replaced |= self._replaced_titles(done, world)
-        tree, before = trees
-        had = {copy.conversation for copy in world.store.copies}
-        report.returned |= {
-            key: True for key in taken if key not in had and (key in before.tombstones or key in before.records)
-        }
-        removed_there = tree.tombstones.keys() - tree.records.keys() - before.tombstones.keys()
-        report.returned |= dict.fromkeys(removed_there & had, False)
-        known = {entry.id for entry in (*report.taken, *report.forked)}
-        report.taken += [Entry(*item) for item in taken.items() if item[0] not in known | forked.keys()]
-        report.forked += [Entry(*item) for item in forked.items()]
-        report.held += [_said(item, self.name) for item in plan.held]
-        if self.session.readonly:
-            report.sent += [Entry(*item) for item in sent.items()]
-            report.removed_there += [Entry(*item) for item in removed.items()]
-
-    def _replaced_titles(self, done: Iterable[Action], world: WorldState) -> Iterator[tuple[str, tuple[str, str]]]:
-        """Yield the conversations whose title in the store steps replace, each with the titles before and after."""
-        here, there = (
-            {copy.conversation: copy.metadata for copy in side.copies if isinstance(copy.metadata, Metadata)}
-            for side in (world.store, world.workspace)
-        )
-        for action in done:
-            key = action.conversation
-            if action.unit != METADATA or action.target.side is not Side.STORE or not (key in here and key in there):
-                continue
-            content = next((write.content for write in action.writes if write.content is not None), None)
-            after = there[key] if content is None else self.session.format.read_metadata(content)
-            before = here[key].title
-            if isinstance(after, Metadata) and before and after.title and before != after.title:
-                yield key, (before, after.title)
-
     def _ahead(self, tree: Tree, before: Tree, known: Known, engine: Engine) -> list[Ahead]:
         """Return the conversations of which another machine has sent a file with the time of a wrong clock."""
         found, now_ns = list[Ahead](), self.session.now_ns()
@@ -774,7 +705,7 @@ class Sync:
             times = [file.mtime_ns for name, file in record.files.items() if had.get(name) != file]
             ahead_ns = max(times, default=0) - now_ns
             if ahead_ns > AHEAD_NS and key not in known.kept:
-                found.append(Ahead(key, _title(engine.known.sides[Side.WORKSPACE].of(key)), ahead_ns))
+                found.append(Ahead(key, title_of(engine.known.sides[Side.WORKSPACE].of(key)), ahead_ns))
         return found
 
     def _marks(self, tree: Tree, before: Tree, known: Known, engine: Engine) -> Marks:
@@ -795,7 +726,7 @@ class Sync:
             return buried
         stored = by_conversation(engine.known.sides[Side.STORE].copies())
         if is_bulk(len(going), len(stored)) and not self.policy.accept_bulk:
-            way = _bulk_way(self.name)
+            way = bulk_way(self.name)
             report.held.append(f"{len(going)} of {len(stored)} {self.session.roots.noun}s would be removed here: {way}")
             return buried
         request = RemoveRequest(tuple(going), Children.PROMOTE)
@@ -809,67 +740,8 @@ class Sync:
         plan = replace(plan, intents=(*plan.intents, *((key, marks[key]) for key in going if key in marks)))
         outcome = self._apply(engine, replace(removal, plan=plan))
         self.removals = self.removals if outcome is None else outcome.run
-        report.removed_here += [Entry(key, _title(stored[key])) for key in going]
+        report.removed_here += [Entry(key, title_of(stored[key])) for key in going]
         return [key for key in buried if key not in going]
-
-    def _buried(self, tree: Tree, before: Tree, known: Known, engine: Engine) -> list[str]:
-        """Return the conversations of the store that were removed since, and that nobody has edited here.
-
-        An older tombstone says nothing: what it names was restored since. Nor does one of a remote that a person has
-        accepted as it is.
-        """
-        if known.accepted:
-            return []
-        new = [
-            key
-            for key, stone in tree.tombstones.items()
-            if key not in tree.records
-            and key not in (*known.kept, *known.shared)
-            and (key in known.waiting or _is_new(stone, before))
-        ]
-        side = engine.known.sides[Side.STORE]
-        stored = by_conversation(copy for key in new for copy in side.of(key))
-        there = [key for key in new if key in stored and stored[key][0].partition is Partition.LIVE]
-        baseline = self.session.state.load(self.session.checkout, there) if there else Baseline()
-        rules = self.session.rules
-        going = [key for key in there if _is_unedited(stored[key], tree.tombstones[key], baseline, rules)]
-        if (places := self.session.format.places) is None:
-            return going
-        if not going:
-            return going
-        # What belongs to a session goes with it: if any of that was edited since, the session stays.
-        staying = {places.owner(key) for key in by_conversation(side.copies()) if key not in going}
-        return [key for key in going if key not in staying]
-
-    def _twins(self, tree: Tree, before: Tree, known: Known, engine: Engine) -> dict[str, str]:
-        """Return the forks that only this machine has, each with the same one that another machine has sent.
-
-        Both have replaced the same version of the store. A fork that was used here since stays: one that was published,
-        has children, or was made private. Nothing is removed after a person has accepted the remote as it is.
-        """
-        stored, there = engine.known.sides[Side.STORE], engine.known.sides[Side.WORKSPACE]
-        new = {
-            fork: key
-            for key in tree.records.keys() - before.records.keys() - set(known.kept)
-            for copy in there.of(key)
-            if not stored.of(key) and (fork := _as_fork(copy)) is not None
-        }
-        if not new or self.policy.only or known.accepted:
-            return {}
-        # Both trees may be parts: the state tells what was in sync before, also with another remote.
-        synced = {*tree.records, *tree.tombstones, *before.records, *known.kept, *known.shared}
-        copies, intents = list(stored.copies()), self.session.state.intents(self.session.checkout)
-        used = {copy.metadata.parent.id for copy in copies if isinstance(copy.metadata, Metadata)}
-        return {
-            copy.conversation: new[fork]
-            for copy in copies
-            if (fork := _as_fork(copy)) is not None
-            and fork in new
-            and copy.conversation not in synced | used
-            and is_local(intents.get(copy.conversation)) == tree.records[new[fork]].local
-            and not self.session.state.is_synced(copy.conversation)
-            and not self.session.state.projects_with(copy.conversation)
-        }
 
     def _learn(self, tree: Tree, before: Tree, known: Known, engine: Engine) -> None:
         """Remember the earlier versions that other machines know: a clone may have them, or what was removed."""
@@ -883,7 +755,10 @@ class Sync:
         removed = {
             key: (*unit_digests(stone.files, fmt), *stone.seen)
             for key, stone in tree.tombstones.items()
-            if key not in tree.records and key not in known.kept and _is_new(stone, before) and not stored.of(key)
+            if key not in tree.records
+            and key not in known.kept
+            and removals.is_new(stone, before)
+            and not stored.of(key)
         }
         if older or removed:
             self.session.state.add_older(older, removed)
@@ -955,7 +830,7 @@ class Sync:
         for key, local in sorted(self._sent_marks(end.tree, end.before, end.known, end.engine).items()):
             copies = [*sides[Side.STORE].of(key), *sides[Side.WORKSPACE].of(key)]
             if copies and key not in gone:
-                (report.private_there if local else report.private_no_longer_there).append(Entry(key, _title(copies)))
+                (report.private_there if local else report.private_no_longer_there).append(Entry(key, title_of(copies)))
 
     def _sent_marks(self, tree: Tree, before: Tree, known: Known, engine: Engine) -> dict[str, bool]:
         """Return the private marks that are other ones in the next commit, before this sync changes anything here."""
@@ -998,57 +873,11 @@ class Sync:
             return False
 
 
-def _as_fork(copy: Copy) -> tuple[str, frozenset[tuple[str, str | None]]] | None:
-    """Return the source and the files of a fork that a run has made; None for another conversation."""
-    described = copy.metadata
-    if copy.partition is not Partition.LIVE or not isinstance(described, Metadata) or described.parent.id is None:
-        return None
-    if not (described.title or "").startswith(DIVERGED):
-        return None
-    return described.parent.id, frozenset(_digests(copy).items())
-
-
 def _refused(tree: Tree, engine: Engine) -> list[str]:
     """Return the conversations of the store whose record is refused: with no new version, nothing was agreed on."""
     if not tree.refused:
         return []
     return [key for key in engine.known.conversations() if tree.coding.key(key) in tree.refused]
-
-
-def checked_tree(tree: Tree, known: Known, keys: Keys) -> Tree:
-    """Return the tree of a remote that this machine may write to: it is the same one, and encrypted as before.
-
-    Raises:
-        RemoteError: it is not.
-    """
-    if tree.format is None:
-        if known.key is not None:
-            raise _replaced()
-        return replace(tree, coding=keys.new()) if keys.is_wanted else tree
-    if known.id not in (None, tree.format.id):
-        raise _replaced()
-    if isinstance(tree.coding, Sealed):
-        if known.key is not None and not tree.coding.continues(known.key):
-            raise RemoteError(
-                "the remote has another key than the one that this machine has seen, and no holder of that has made it",
-                "if you have made the remote again: reconcile remote accept",
-            )
-        if known.rotated is not None and not tree.coding.continues(known.rotated):
-            raise RemoteError(
-                "a change of its keys was interrupted here, and the remote doesn't have the new ones",
-                "run it again: reconcile remote key rotate, or reconcile remote key remove KEY",
-            )
-    elif keys.is_wanted or known.key is not None:
-        raise not_encrypted()
-    return tree
-
-
-def not_encrypted() -> RemoteError:
-    """Return the refusal of a remote without encryption that this machine knows as an encrypted one."""
-    return RemoteError(
-        "the remote is not encrypted, and this machine knows it as an encrypted one: nothing is sent to it",
-        "use an empty repository, or `reconcile remote remove NAME`, then add it without --encrypt",
-    )
 
 
 def _in_parts(edits: Mapping[str, bytes]) -> list[dict[str, bytes]]:
@@ -1076,17 +905,6 @@ def _replaced_in(part: Iterable[str], removes: Iterable[str]) -> set[str]:
     return {above for path in part for above in directories_above(path)}.intersection(removes)
 
 
-def _title(copies: Iterable[Copy]) -> str | None:
-    """Return the title of the first copy; None if there is no copy, or no title."""
-    return next((getattr(copy.metadata, "title", None) for copy in copies), None)
-
-
-def _is_new(stone: Tombstone, before: Tree) -> bool:
-    """Tell whether a removal came after a tree. A private mark that was added to the tombstone is none."""
-    known = before.tombstones.get(stone.id)
-    return known is None or replace(known, local=stone.local) != stone
-
-
 def _owner(path: str, conversations: Collection[str]) -> str | None:
     """Return the path of the conversation that has a path; one of a directory of conversations as it is, else None."""
     if path in (".", ARCHIVE):
@@ -1106,146 +924,5 @@ def _versions(baseline: Baseline, conversation: str) -> dict[str, tuple[str, ...
     return {unit: digests for unit, digests in versions.items() if digests}
 
 
-def _is_unedited(copies: Sequence[Copy], stone: Tombstone, baseline: Baseline, rules: Rules) -> bool:
-    """Tell whether a conversation is as it was removed elsewhere, or as the last sync has left it.
-
-    An interrupted sync, or git, may have brought a later version of the other machines. If it was never synced here,
-    any time before its removal counts, unless this machine had it as it was removed.
-    """
-    if [_digests(copy) for copy in copies] == [dict(stone.files)]:
-        return True
-    if len(copies) != 1:
-        return False
-    units = {name: unit.digest for name, unit in units_of(copies[0], rules, baseline.parents.get(stone.id)).items()}
-    if (agreed := baseline.agreed.get(stone.id)) is not None:
-        return units.keys() == agreed.units.keys() and all(
-            digest == agreed.units[name] or digest in _later(agreed.units[name], stone.seen)
-            for name, digest in units.items()
-        )
-    last = set(unit_digests(stone.files, rules.format))
-    for name, digest in units.items():
-        if name.startswith(EXTRA):
-            is_known = digest == stone.files.get(name.removeprefix(EXTRA))
-        else:
-            had_it = not last.isdisjoint(baseline.history.get((stone.id, name), ()))
-            is_known = digest in last or (digest in stone.seen and not had_it)
-        if not is_known:
-            return False
-    return all(name in units for name in rules.format.required)
-
-
-def _later(digest: str, seen: Sequence[str]) -> Sequence[str]:
-    """Return the versions after one; none if it is unknown."""
-    return seen[seen.index(digest) + 1 :] if digest in seen else ()
-
-
-def _digests(copy: Copy) -> dict[str, str | None]:
-    return {file.name: file.digest for file in copy.files}
-
-
-def _bulk_way(remote: str) -> str:
-    return f"reconcile sync {remote} --allow-bulk-removal"
-
-
-def _said(item: Item, remote: str) -> str:
-    """Return what is held, and why; a file that no program of the format knows is named, too."""
-    if item.reason is Reason.BULK:  # a sync plans what it removes from the store by itself
-        return f"on {remote}: {item.words}; {_bulk_way(remote)}"
-    name = f"{item.unit.removeprefix(EXTRA)}: " if item.unit.startswith(EXTRA) else ""
-    words = item.words
-    if item.reason is Reason.CONFLICT_HELD:
-        words = f"{of_machines(words)}; `reconcile sync` asks about it at a terminal"
-    return f"{item.conversation}: {name}{words}" if item.conversation else words
-
-
-def _conflicts(
-    plan: Plan, conflicts: Iterable[Conflict], world: WorldState, outcome: Outcome | None
-) -> Iterator[DecidedConflict]:
-    """Yield the units of which one machine's version was taken, by this sync or by an earlier one of another machine.
-
-    The other machine has sent this machine's continuation as a new child. A person may have decided some of them.
-    """
-    results, run = ({}, None) if outcome is None else (outcome.results, outcome.run)
-    done = [each for each in plan.actions if outcome is None or results[each.id].is_done]
-    replaced = {(each.conversation, each.unit): each for each in done if each.unit != WHOLE}
-    arrived = dict(_arrived_forks(done, replaced, world))
-    by_unit = {(each.conversation, each.unit): each for each in (*conflicts, *plan.conflicts)}
-    for key, conflict in by_unit.items():
-        action, choice = replaced.get(key), plan.policy.choices.get(key)
-        takes = conflict.takes if choice is None else _side_of(choice, action)
-        if action is None or takes is None:
-            continue
-        forks = (each.conversation for each in done if each.is_fork_of(action))
-        child = next(forks, None) or arrived.pop(key, None)
-        is_here = takes is Side.STORE
-        yield DecidedConflict(conflict.conversation, conflict.title, conflict.unit, is_here, child, run, conflict)
-    for (conversation, unit), child in arrived.items():
-        title = replaced[conversation, unit].title
-        yield DecidedConflict(conversation, title, unit, False, child, run)  # noqa: FBT003
-
-
-def _forked_records(plan: Plan, world: WorldState, outcome: Outcome | None, fmt: Format) -> Iterator[DecidedConflict]:
-    """Yield the records, such as sessions, of which one machine's version was taken, and the other one is now a fork.
-
-    This sync has made the fork, or another machine, which has sent it: the same content has the same id on each.
-    """
-    results, run = ({}, None) if outcome is None else (outcome.results, outcome.run)
-    done = [each for each in plan.actions if outcome is None or results[each.id].is_done]
-    new = {each.conversation for each in done if each.kind in (Kind.FORK, Kind.COPY)}
-    places = fmt.places
-    for action in done if new else ():
-        if places is None or action.unit != METADATA or action.kind is Kind.FORK:
-            continue
-        side = world.store if action.target.side is Side.STORE else world.workspace
-        lost = [copy.metadata for copy in side.copies if copy.place == action.target]
-        for version in lost:
-            if not isinstance(version, Metadata):
-                continue
-            with suppress(ValueError):
-                child, _ = places.forked(action.conversation, version.content)
-                if child in new:
-                    is_here = action.target.side is Side.WORKSPACE
-                    yield DecidedConflict(action.conversation, action.title, METADATA, is_here, child, run)
-
-
-def _arrived_forks(
-    done: Iterable[Action], replaced: Mapping[tuple[str, str], Action], world: WorldState
-) -> Iterator[tuple[tuple[str, str], str]]:
-    """Yield the streams of this machine that are replaced, each with the new child that the other machine has made."""
-    new = {each.conversation for each in done if each.unit == WHOLE and each.kind is Kind.COPY}
-    for copy in world.workspace.copies if new else ():
-        described = copy.metadata
-        if copy.conversation not in new or not isinstance(described, Metadata) or described.parent.id is None:
-            continue
-        key = described.parent.id, STREAM
-        action = replaced.get(key)
-        if action is None or action.target.side is not Side.STORE or not _has_what_was_here(copy, action):
-            continue
-        if (described.title or "").startswith(DIVERGED):
-            yield key, copy.conversation
-
-
-def _has_what_was_here(fork: Copy, action: Action) -> bool:
-    """Tell whether a fork has the files that a step replaces here. If not, it is no continuation of this machine."""
-    digests = {file.name: file.digest for file in fork.files}
-    before = {each.place: each.digest for each in action.expect if not each.absent}
-    replaced = [write.target for write in action.writes if write.target in before]
-    return bool(replaced) and all(digests.get(place.path.rpartition("/")[2]) == before[place] for place in replaced)
-
-
-def _side_of(choice: Take, action: Action | None) -> Side | None:
-    """Return the side whose version an answer takes; of both, the newer one replaces the other."""
-    if choice in (Take.STORE, Take.WORKSPACE):
-        return Side(choice.value)
-    return None if choice is Take.KEEP or action is None else action.target.side.other
-
-
 def _moved(what: str) -> MovedError:
     return MovedError(f"{what} has changed since the plan was made, and nothing was sent", "make it again with --out")
-
-
-def _replaced() -> RemoteError:
-    return RemoteError(
-        "the remote is empty, or has another history than the one that this machine has seen",
-        "look at it; if that is right: reconcile remote accept; the sync after that removes nothing",
-    )
