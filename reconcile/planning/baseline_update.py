@@ -236,7 +236,7 @@ def _from_vault(plan: Plan) -> frozenset[tuple[str, str]]:
     put = {
         (action.conversation, unit)
         for action in plan.actions
-        if action.target.side is Side.STORE and any(write.kept is not None for write in action.writes)
+        if action.target.side is Side.STORE and _is_restored(action)
         for unit in ((METADATA, STREAM) if action.unit == WHOLE else (action.unit,))
     }
     return frozenset(put)
@@ -247,8 +247,14 @@ def _as_written(
 ) -> frozenset[tuple[str, str | None]]:
     """Return the units of these conversations that were copied from one side to the other, and are unchanged since.
 
-    What an undo restores from the vault was never on the other side: no content was in sync then.
+    What an undo restores on one side was never on the other one: no content was in sync then. If it restores both
+    sides, the run had united them; the base of that is not kept, and the restored version has to stand for it.
     """
+    sides = [
+        {(action.conversation, action.unit) for action in plan.actions if action.kind is each and _is_restored(action)}
+        for each in (Kind.COPY, Kind.PROJECT)
+    ]
+    united = set.intersection(*sides)
     copied = [
         action
         for action in plan.actions
@@ -256,7 +262,7 @@ def _as_written(
         and action.conversation in conversations
         and action.id not in undone
         and not (kind is Kind.COPY and _is_created(action))
-        and all(write.kept is None for write in action.writes)
+        and (not _is_restored(action) or (action.conversation, action.unit) in united)
     ]
     wanted = {action.conversation for action in copied}
     there = {
@@ -271,6 +277,10 @@ def _as_written(
         if all(there.get(write.target.path) == write.digest for write in action.writes)
         for unit in _units_written(action, rules)
     )
+
+
+def _is_restored(action: Action) -> bool:
+    return any(write.kept is not None for write in action.writes)
 
 
 def _units_written(action: Action, rules: Rules) -> set[str | None]:
