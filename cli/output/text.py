@@ -65,7 +65,8 @@ def message_text(text: str) -> str:
 def naming_sides(text: str, sides: str) -> str:
     """Return a message in which every command is followed by the options for the same two sides.
 
-    A command stands behind a colon or in backquotes, or is the second one there. One that names a side itself stays.
+    A command stands behind a colon or in backquotes, or is the second one there. One that names a side itself stays,
+    and so does one about no project, or for another machine.
     """
     if not sides or "reconcile " not in text:
         return text
@@ -78,7 +79,9 @@ def naming_sides(text: str, sides: str) -> str:
         return match[0] + (re.sub(r" --format \S+", "", sides) if "--format" in words else sides)
 
     word = r"""(?:'[^']*'|"[^"]*"|[^\s'"`;,()])+"""
-    command = rf"(?:(?<=: )|(?<=, or )|(?<=`))reconcile (?!(?:ls|status) --all)[a-z-]+(?: {word})*"
+    command = (
+        rf"(?:(?<=: )|(?<=, or )|(?<=`))reconcile (?!(?:ls|status) --all|help |remote accept &&)[a-z-]+(?: {word})*"
+    )
     return re.sub(command, named, text)
 
 

@@ -192,7 +192,8 @@ def test_the_difference_is_shown_with_the_names_of_the_machines(titled: Machine)
 
 @pytest.mark.long
 def test_a_pull_says_that_this_machines_version_is_not_sent_yet(titled: Machine, laptop: Machine) -> None:
-    words = "1 conflict stays: a pull sends nothing; `reconcile sync` asks again, and sends the version that you take"
+    again = "`reconcile sync --workspace ~/project` asks again, and sends the version that you take"
+    words = f"1 conflict stays: a pull sends nothing; {again}"
     assert words in asked(titled, answers="t\n", command="pull")
     assert words not in asked(titled, answers="t\n")
     quiet(laptop, titled)

@@ -1065,7 +1065,7 @@ def test_a_remote_with_a_damaged_object_is_made_again(
     shutil.rmtree(bare)
     make_bare(bare)
     follow(DAMAGED, laptop)
-    assert "reconcile remote accept; the sync after that" in refused(desktop, "sync")
+    assert "reconcile remote accept --workspace ~/project; the sync after that" in refused(desktop, "sync")
     desktop.run("remote", "accept")
     found = desktop.sync()
     assert ([each["id"] for each in found["sent"]], found["forked"]) == ([f"jp-c{B}"], [])

@@ -196,7 +196,7 @@ def test_without_a_terminal_it_is_one_error_with_a_hint(ten: World, run: Run) ->
         assert (result.exit_code, result.stdout) == (4, "")
         first, second = result.stderr.splitlines()
         assert first.startswith("error: review")
-        assert second.startswith("hint: `reconcile --dry-run` shows the plan")
+        assert second.startswith(f"hint: `reconcile --dry-run --workspace {ten.project}` shows the plan")
 
 
 def test_without_textual_it_asks_line_by_line_and_says_how_to_get_the_full_screen(ten: World, tmp_path: Path) -> None:
