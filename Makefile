@@ -114,8 +114,8 @@ fuzz: $(VENV)/.installed-dev
 # Without the tests of other rooms: coverage makes each test slower, and these cover every branch.
 COVERING := tests/cli tests/engine tests/index tests/inspect tests/model tests/planning tests/properties/test_parts.py \
 	tests/scenarios/test_fixed_scenarios.py tests/scenarios/test_scenarios.py tests/stories/test_claude_code.py \
-	tests/stories/test_conflicts.py \
-	tests/stories/test_git_merges.py tests/stories/test_recover.py tests/stories/test_recovery.py \
+	tests/stories/test_claudesidian_sides.py tests/stories/test_conflicts.py \
+	tests/stories/test_git_merges.py tests/stories/test_leslie_sides.py tests/stories/test_recover.py tests/stories/test_recovery.py \
 	tests/stories/test_sharing_sessions.py tests/stories/test_undo.py
 coverage: $(VENV)/.installed-dev
 	$(BIN)/pytest --numprocesses=$(JOBS) --dist=worksteal --cov=reconcile.model --cov=reconcile.planning --cov-report= \
