@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from reconcile.remote.address import without_password
+from reconcile.remote.git.address import without_password
 from reconcile.remote.known import Half
 
 from ..command import Command

@@ -11,7 +11,7 @@ import click
 
 from reconcile.fs.locks import read_home_watcher
 from reconcile.fs.posix import process_lives
-from reconcile.remote.address import without_password
+from reconcile.remote.git.address import without_password
 from reconcile.state.directory import state_directory
 
 from ..command import Command, Several

@@ -23,8 +23,8 @@ from reconcile.fs.paths import quoted_path
 from reconcile.fs.private_files import make_private_directory
 from reconcile.model.commands import typed
 from reconcile.model.plan import counted_as
-from reconcile.remote.address import checked_url, refuse_commits_of_project
 from reconcile.remote.engine import RemoteError
+from reconcile.remote.git.address import checked_url, refuse_commits_of_project
 from reconcile.remote.history import forget_history
 from reconcile.remote.identity import not_encrypted
 from reconcile.remote.known import Known, known_of, note

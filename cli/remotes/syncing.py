@@ -20,8 +20,8 @@ from reconcile.model.plan import Kind, counted_as
 from reconcile.model.snapshot import METADATA, Side
 from reconcile.model.units import unit_text
 from reconcile.planning.conflicts import differences, restore_of
-from reconcile.remote.address import without_password
 from reconcile.remote.engine import MovedError, RemoteError, UnreachableError
+from reconcile.remote.git.address import without_password
 from reconcile.remote.known import Entry, Half, Lock, known_of, tops
 from reconcile.remote.machines import MACHINES
 from reconcile.remote.sync import Sync, open_session

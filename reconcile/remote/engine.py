@@ -1,6 +1,6 @@
 """The interface of an engine: a place with one linear history of trees, which moves only by compare-and-swap.
 
-`reconcile.remote.git_engine` is the one that there is (docs/design/remotes.md#engine).
+`reconcile.remote.git.engine` is the one that there is (docs/design/remotes.md#engine).
 """
 
 from __future__ import annotations

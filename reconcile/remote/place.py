@@ -16,9 +16,9 @@ from msgspec import Struct
 
 from reconcile.fs.private_files import make_private_directory, replace_private_file
 from reconcile.model.snapshot import Side
-from reconcile.remote.address import without_password
 from reconcile.remote.engine import RemoteError, UnknownRemoteError, UnwritableError
-from reconcile.remote.git_engine import GitEngine
+from reconcile.remote.git.address import without_password
+from reconcile.remote.git.engine import GitEngine
 from reconcile.remote.sealing import Keys
 from reconcile.state.directory import REMOTES
 

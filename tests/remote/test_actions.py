@@ -13,7 +13,7 @@ import pytest
 
 from reconcile.fs import locks
 from reconcile.remote.engine import Swap
-from reconcile.remote.git_engine import GitEngine
+from reconcile.remote.git.engine import GitEngine
 from tests.support.planted import KINDS
 from tests.support.projects.machines import git, make_bare, make_machine, quiet
 from tests.support.projects.terminal import at_terminal

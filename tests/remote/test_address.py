@@ -9,8 +9,8 @@ from urllib.parse import quote
 
 import pytest
 
-from reconcile.remote.address import checked_url, without_password
 from reconcile.remote.engine import RemoteError
+from reconcile.remote.git.address import checked_url, without_password
 from tests.support.projects.machines import git
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ import pytest
 from reconcile.fs.locks import run_lock
 from reconcile.model.commands import install_command
 from reconcile.remote.engine import RemoteError, Swap
-from reconcile.remote.git_engine import GitEngine
+from reconcile.remote.git.engine import GitEngine
 from reconcile.remote.sealing import PYRAGE, Bundle, Keys, Sealed, identity_of
 from tests.support.projects.machines import git, make_bare, make_machine, quiet
 from tests.support.projects.world import LONG_AGO, SECOND

@@ -11,7 +11,7 @@ import pytest
 from reconcile.adapters.roots import Roots
 from reconcile.model.policy import Policy
 from reconcile.remote.engine import RemoteEngine, RemoteError, Swap
-from reconcile.remote.git_engine import GitEngine
+from reconcile.remote.git.engine import GitEngine
 from reconcile.remote.known import Lock, Planned, Report
 from reconcile.remote.place import RemotePlace
 from reconcile.remote.sync import Sync, open_session
@@ -138,7 +138,7 @@ def contents_that_git_counts(amount: int) -> list[bytes]:
 
 @pytest.mark.long
 def test_the_mirror_is_packed_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reconcile.remote.git_engine.LOOSE", 100)
+    monkeypatch.setattr("reconcile.remote.git.engine.LOOSE", 100)
     url, objects = str(make_bare(tmp_path / "r.git")), tmp_path / "mirror" / "objects"
     engine, other = (GitEngine(url, "refs/reconcile/x", str(tmp_path / name)) for name in ("mirror", "other"))
     tip, contents = None, contents_that_git_counts(420)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.remote.git_process import SilentError, ask_host
+from reconcile.remote.git.process import SilentError, ask_host
 from tests.support.projects.machines import Machine, make_bare, make_machine
 from tests.support.projects.world import LONG_AGO, SECOND, event, write_json
 
@@ -104,7 +104,7 @@ def proxy(tmp_path: Path) -> Iterator[Proxy]:
 
 @pytest.fixture
 def machine(tmp_path: Path, run: Run, proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> Machine:
-    monkeypatch.setattr("reconcile.remote.git_process.SILENCE_S", 2.0)
+    monkeypatch.setattr("reconcile.remote.git.process.SILENCE_S", 2.0)
     make_bare(tmp_path / "r.git")
     made = make_machine(tmp_path / "one", run)
     made.write(A)
@@ -142,7 +142,7 @@ def test_a_line_that_fails_after_the_swap(machine: Machine, proxy: Proxy, fault:
 
 def test_a_push_that_never_arrived_is_told_and_sent_again(machine: Machine, proxy: Proxy) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("reconcile.remote.git_engine.GitEngine._push", lambda *_: ask_silently(proxy))
+        patch.setattr("reconcile.remote.git.engine.GitEngine._push", lambda *_: ask_silently(proxy))
         assert "it may have it, or not" in machine.run("sync", code=1).output
     proxy.fault = ""
     assert "has not arrived" in machine.run("sync", "--dry-run").output
@@ -176,7 +176,7 @@ def test_a_process_that_git_left_behind_does_not_hold_a_sync(
 @pytest.mark.parametrize("is_terminal", [False, True])
 def test_a_person_at_a_terminal_has_time_to_answer(is_terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """git and ssh say nothing on their pipes while they ask there."""
-    monkeypatch.setattr("reconcile.remote.git_process.SILENCE_S", 0.5)
+    monkeypatch.setattr("reconcile.remote.git.process.SILENCE_S", 0.5)
     monkeypatch.setattr("os.isatty", lambda _: is_terminal)
     asks = ["-c", "alias.asks=!sleep 1.5; echo answered", "asks"]
     if is_terminal:

@@ -10,7 +10,7 @@ import pytest
 from reconcile import Workspace
 from reconcile.apply.run import carry_out
 from reconcile.remote.engine import RemoteError
-from reconcile.remote.git_engine import GitEngine
+from reconcile.remote.git.engine import GitEngine
 from reconcile.remote.sync import Sync
 from tests.support.library.conversations import mutable, say
 from tests.support.projects.machines import Machine, make_machine, quiet

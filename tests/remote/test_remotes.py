@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pytest
 
 from reconcile.remote.engine import Swap
-from reconcile.remote.git_engine import GitEngine
+from reconcile.remote.git.engine import GitEngine
 from reconcile.remote.sync import Sync
 from tests.support.projects.damage import DAMAGES, lose_blob, lose_tree, overwrite_pack
 from tests.support.projects.machines import Machine, git, make_bare, make_machine, quiet

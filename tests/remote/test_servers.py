@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.remote.address import checked_url
 from reconcile.remote.engine import RemoteError, UnreachableError
+from reconcile.remote.git.address import checked_url
 from tests.support.projects.damage import lose_blob, overwrite_pack
 from tests.support.projects.http_host import NAME_BEHIND_PROXY, PROGRAMS, ForwardProxy, HttpHost, make_certificate
 from tests.support.projects.machines import git, make_bare, make_machine, quiet
@@ -273,7 +273,7 @@ def test_a_host_of_ssh_that_does_not_answer_over_https_is_none_of_the_web(
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{silent.getsockname()[1]}")
-        monkeypatch.setattr("reconcile.remote.address._ANSWER_S", 1.5)
+        monkeypatch.setattr("reconcile.remote.git.address._ANSWER_S", 1.5)
         assert checked_url("git@git.example.org:r.git", str(tmp_path)) == "git@git.example.org:r.git"
         silent.settimeout(0)
         silent.accept()[0].close()
@@ -292,8 +292,8 @@ def test_a_silent_name_of_ssh_does_not_hide_the_host_of_the_address(
             raise UnreachableError("no answer", "check the network")
         return True
 
-    monkeypatch.setattr("reconcile.remote.address.name_in_ssh", lambda _: "silent.example.org")
-    monkeypatch.setattr("reconcile.remote.address._answers", answers)
+    monkeypatch.setattr("reconcile.remote.git.address.name_in_ssh", lambda _: "silent.example.org")
+    monkeypatch.setattr("reconcile.remote.git.address._answers", answers)
     with pytest.raises(RemoteError, match=r"everyone can read https://git\.example\.org/r\.git"):
         checked_url("git@git.example.org:r.git", str(tmp_path))
     assert asked == ["https://silent.example.org/r.git", "https://git.example.org/r.git"]

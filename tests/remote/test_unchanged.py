@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pytest
 
 from reconcile.engine.engine import Engine
-from reconcile.remote.git_engine import GitEngine
+from reconcile.remote.git.engine import GitEngine
 from reconcile.remote.sync import Sync
 from tests.support.projects.machines import quiet
 from tests.support.projects.world import LONG_AGO, SECOND, set_key

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from reconcile.model.policy import Policy
 from reconcile.remote.coding import PLAIN
 from reconcile.remote.engine import Swap, UnreachableError
-from reconcile.remote.git_engine import GitEngine
+from reconcile.remote.git.engine import GitEngine
 from reconcile.remote.known import Half, Lock, Report, won
 from reconcile.remote.place import RemotePlace
 from reconcile.remote.sync import Sync, open_session

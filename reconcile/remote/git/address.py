@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
 from reconcile.remote.engine import RemoteError, UnreachableError
-from reconcile.remote.git_process import ask_host, name_in_ssh, run_git
+from reconcile.remote.git.process import ask_host, name_in_ssh, run_git
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

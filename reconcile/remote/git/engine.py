@@ -12,9 +12,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from reconcile.fs.private_files import make_private_directory
-from reconcile.remote.address import without_password
 from reconcile.remote.engine import RemoteError, Swap, UnreachableError, UnwritableError
-from reconcile.remote.git_process import SilentError, ask_host, run_git
+from reconcile.remote.git.address import without_password
+from reconcile.remote.git.process import SilentError, ask_host, run_git
 
 if TYPE_CHECKING:
     import subprocess
