@@ -250,11 +250,11 @@ def _as_written(
     What an undo restores on one side was never on the other one: no content was in sync then. If it restores both
     sides, the run had united them; the base of that is not kept, and the restored version has to stand for it.
     """
-    sides = [
-        {(action.conversation, action.unit) for action in plan.actions if action.kind is each and _is_restored(action)}
+    restored = [action for action in plan.actions if _is_restored(action)]
+    in_store, here = (
+        {(action.conversation, action.unit) for action in restored if action.kind is each}
         for each in (Kind.COPY, Kind.PROJECT)
-    ]
-    united = set.intersection(*sides)
+    )
     copied = [
         action
         for action in plan.actions
@@ -262,7 +262,7 @@ def _as_written(
         and action.conversation in conversations
         and action.id not in undone
         and not (kind is Kind.COPY and _is_created(action))
-        and (not _is_restored(action) or (action.conversation, action.unit) in united)
+        and (not _is_restored(action) or (action.conversation, action.unit) in in_store & here)
     ]
     wanted = {action.conversation for action in copied}
     there = {
