@@ -23,7 +23,6 @@ from reconcile.inspect.sources import (
 )
 from tests.cli.modules import module
 from tests.support.projects.world import (
-    ID_FILE,
     LONG_AGO,
     SECOND,
     append,
@@ -159,7 +158,6 @@ def test_what_can_only_be_a_saved_version_needs_no_scan(world: World) -> None:
 
 def test_another_checkout_is_a_path(world: World, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     other = make_project(tmp_path / "other", run)
-    (other.project / ".jp" / ".id").write_text(ID_FILE)
     write_conversation(other.workspace / f"{A}-it", "It", [*events(3), event(100, "only there")])
     run("--workspace", other.project, "--yes")
     write_conversation(other.workspace / f"{A}-it", "It", [*events(3), event(100, "rewritten there")])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.support.projects.three_conversations import FIRST, three
-from tests.support.projects.world import ID_FILE, LONG_AGO, events, make_project, write_conversation
+from tests.support.projects.world import LONG_AGO, events, make_project, write_conversation
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +20,6 @@ def test_a_local_conversation_that_is_published_where_it_still_is(world: World, 
     three(world)
     world.reconcile()
     other = make_project(tmp_path / "other", run)
-    (other.project / ".jp" / ".id").write_text(ID_FILE)
     three(other)
     other.reconcile()
     world.reconcile("local", ID)

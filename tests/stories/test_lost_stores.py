@@ -17,7 +17,7 @@ from tests.support.faults.fault_points import dies_at
 from tests.support.projects.terminal import at_terminal
 from tests.support.projects.three_conversations import FIRST, SECOND_ID, THIRD
 from tests.support.projects.watcher import Watching, grow, until
-from tests.support.projects.world import DATABASE, ID_FILE, World, events, make_project, write_conversation
+from tests.support.projects.world import DATABASE, World, events, make_project, write_conversation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,7 +39,6 @@ def names(side: Path) -> set[str]:
 def other(watched: World, tmp_path: Path, run: Run) -> World:
     """Return another checkout of the same store, with two conversations more, one with a note."""
     found = make_project(tmp_path / "other", run)
-    (found.project / ".jp" / ".id").write_text(ID_FILE)
     for number in ONLY_THERE:
         write_conversation(found.workspace / f"{number}-it", "It", events(3))
     shutil.copytree(watched.workspace / f"{FIRST}-it", found.workspace / f"{FIRST}-it")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tests.support.faults.fault_points import dies_at
 from tests.support.projects.three_conversations import FIRST, three
-from tests.support.projects.world import ID_FILE, LONG_AGO, SECOND, files, make_project, set_key
+from tests.support.projects.world import LONG_AGO, SECOND, files, make_project, set_key
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 def test_what_a_killed_run_left_in_its_checkout_is_cleaned_there(world: World, tmp_path: Path, run: Run) -> None:
     three(world)
     other = make_project(tmp_path / "other", run)
-    (other.project / ".jp" / ".id").write_text(ID_FILE)
     world.reconcile()
     assert other.store == world.store
     set_key(world.store / f"{FIRST}-it", "colour", "green", LONG_AGO + SECOND)

@@ -329,7 +329,6 @@ def test_what_lies_below_a_local_one_is_left_out_and_named(known: World) -> None
 def test_a_fork_that_a_worktree_made_is_named_once_the_worktree_is_gone(known: World, tmp_path: Path, run: Run) -> None:
     """It has the events that this checkout had written, and no workspace ever had it."""
     tree = make_project(tmp_path / "tree", run)
-    (tree.project / ".jp" / ".id").write_text(ID_FILE)
     shutil.rmtree(tree.workspace)
     shutil.copytree(known.workspace, tree.workspace)
     tree.reconcile()
@@ -387,7 +386,6 @@ def test_without_a_terminal_a_first_run_needs_no_yes_as_it_publishes_nothing_and
 ) -> None:
     """docs/commands.md#common-options has the rule."""
     other = make_project(tmp_path / "other", run)
-    (other.project / ".jp" / ".id").write_text(ID_FILE)
     (other.workspace / f"{FIRST}-it").mkdir(parents=True)
     for path in (known.workspace / f"{FIRST}-it").iterdir():
         if path.is_file():
@@ -451,7 +449,6 @@ def test_status_and_dry_run_name_the_same_commands(known: World) -> None:
 
 def test_one_command_publishes_all_forks_of_a_worktree_that_is_gone(known: World, tmp_path: Path, run: Run) -> None:
     tree = make_project(tmp_path / "tree", run)
-    (tree.project / ".jp" / ".id").write_text(ID_FILE)
     shutil.rmtree(tree.workspace)
     shutil.copytree(known.workspace, tree.workspace)
     tree.reconcile()

@@ -20,7 +20,6 @@ from tests.support.faults.disturbances import hold
 from tests.support.faults.fault_points import dies_before
 from tests.support.projects.three_conversations import FIRST, SECOND_ID, three
 from tests.support.projects.world import (
-    ID_FILE,
     LONG_AGO,
     SECOND,
     append,
@@ -155,7 +154,6 @@ def other(world: World, tmp_path: Path, run: Run) -> World:
     """A second checkout of the same store, where all is in sync."""
     three(world)
     other = make_project(tmp_path / "other", run)
-    (other.project / ".jp" / ".id").write_text(ID_FILE)
     world.reconcile()
     return other
 

@@ -20,7 +20,7 @@ import pytest
 from tests.support.projects.git_world import commit, git
 from tests.support.projects.jp_process import JpProcess
 from tests.support.projects.watcher import Watching
-from tests.support.projects.world import ID_FILE, assert_sound, event, events, files, make_project, write_conversation
+from tests.support.projects.world import assert_sound, event, events, files, make_project, write_conversation
 
 if TYPE_CHECKING:
     import subprocess
@@ -155,7 +155,6 @@ def test_all_at_once(world: World, tmp_path: Path, run: Run, record_property: Ca
         write_conversation(world.workspace / f"{number}-it", "It", events(3))
     world.reconcile()
     other = make_project(tmp_path / "other", run)
-    (other.project / ".jp" / ".id").write_text(ID_FILE)
     git(other.project, "init", "-q")
     for number in NUMBERS:
         write_conversation(other.workspace / f"{number}-it", "It", events(3))

@@ -21,7 +21,6 @@ from tests.support.projects.terminal import at_terminal
 from tests.support.projects.three_conversations import FIRST, SECOND_ID, THIRD, three
 from tests.support.projects.world import (
     DATABASE,
-    ID_FILE,
     LONG_AGO,
     SECOND,
     append,
@@ -190,7 +189,6 @@ def test_a_run_is_undone_in_its_own_checkout(world: World, tmp_path: Path, run: 
     three(world)
     world.reconcile()
     other = make_project(tmp_path / "other", run)
-    (other.project / ".jp" / ".id").write_text(ID_FILE)
     newest = runs(world)[0]["id"]
     refused = other.run("undo", newest, "-w", other.project).stderr
     assert f"belongs to another checkout: {world.project}" in refused
@@ -253,7 +251,6 @@ def test_what_was_done_in_a_forgotten_checkout_can_still_be_restored(world: Worl
     world.reconcile("rm", str(FIRST), "--yes")
     newest = runs(world)[0]["id"]
     other = make_project(tmp_path / "other", run)
-    (other.project / ".jp" / ".id").write_text(ID_FILE)
     other.run("checkouts", "--forget", world.project, "-w", other.project)
     refused = other.run("undo", newest, "-w", other.project).stderr
     assert f"run {newest} belongs to a checkout or remote that was removed" in refused
@@ -1013,7 +1010,6 @@ def test_a_later_run_of_another_checkout_is_named_with_the_command_that_undoes_i
     three(world)
     world.reconcile()
     other = make_project(tmp_path / "an other", run)
-    (other.project / ".jp" / ".id").write_text(ID_FILE)
     three(other)
     other.reconcile()
     set_key(world.workspace / f"{FIRST}-it", "colour", "green", LONG_AGO + SECOND)
@@ -1033,7 +1029,6 @@ def test_an_undo_in_the_workspace_of_another_checkout_is_no_obstacle(world: Worl
     three(world)
     world.reconcile()
     other = make_project(tmp_path / "other", run)
-    (other.project / ".jp" / ".id").write_text(ID_FILE)
     three(other)
     other.reconcile()
     write_conversation(world.store / "17500000009-it", "It", events(3))

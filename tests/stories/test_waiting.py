@@ -18,7 +18,6 @@ from tests.support.library.conversations import mutable, say
 from tests.support.projects.git_world import OTHER, PARENT, check_private, commit, git, place
 from tests.support.projects.three_conversations import FIRST, THIRD, three
 from tests.support.projects.world import (
-    ID_FILE,
     LONG_AGO,
     SECOND,
     append,
@@ -247,7 +246,6 @@ def test_a_run_in_another_checkout_leaves_a_decision_as_it_is(world: World, tmp_
     three(world)
     world.reconcile()
     other = make_project(tmp_path / "other", run)
-    (other.project / ".jp" / ".id").write_text(ID_FILE)
     other.reconcile("project", "--all")
     lock = hold(world.store.parent / "locks" / f"jp-c{FIRST}.lock")
     world.reconcile("local", str(FIRST), code=4, settled=False)
@@ -271,7 +269,6 @@ def runs(world: World) -> list[dict[str, str]]:
 def second(world: World, tmp_path: Path, run: Run) -> World:
     """Make a second checkout with a conversation of its own, and the same store."""
     other = make_project(tmp_path / "other", run)
-    (other.project / ".jp" / ".id").write_text(ID_FILE)
     write_conversation(other.workspace / f"{NINTH + 1}-it", "Ten", events(1))
     other.reconcile()
     return other

@@ -17,7 +17,6 @@ from tests.support.projects.jp_process import JpProcess
 from tests.support.projects.three_conversations import FIRST, SECOND_ID, THIRD, three
 from tests.support.projects.watcher import Watching, grow, until
 from tests.support.projects.world import (
-    ID_FILE,
     LONG_AGO,
     SECOND,
     digest_of,
@@ -41,7 +40,6 @@ ONE = f"jp-c{FIRST}"
 def another(watched: World, tmp_path: Path, run: Run) -> World:
     """Another checkout of the same store, with the same in it."""
     other = make_project(tmp_path / "other", run)
-    (other.project / ".jp" / ".id").write_text(ID_FILE)
     shutil.copytree(watched.workspace, other.workspace, dirs_exist_ok=True)
     other.reconcile()
     return other
