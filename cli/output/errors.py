@@ -38,6 +38,7 @@ _HINTS = {
 
 
 _READING = {"brief", "checkouts", "diff", "find", "help", "log", "ls", "show", "status"}
+_SYNCS = {"sync", "pull", "push"}
 _DRY = {"--dry-run", "-n", "--check"}
 
 
@@ -99,7 +100,9 @@ def report_failure(error: BaseException, *, as_json: bool, of: str = "", sides: 
         print_error(error.message, error.hint, as_json=as_json, label=label, sides=sides)
         return error.exit_code
     if isinstance(error, Interrupt):
-        more = "" if _only_reads(sys.argv[1:]) else "; run `reconcile` again to continue"
+        words = sys.argv[1:]
+        command = f"reconcile {words[0]}" if words[:1] and words[0] in _SYNCS else "reconcile"
+        more = "" if _only_reads(words) else f"; run `{command}` again to continue"
         print_error(f"interrupted{more}", None, as_json=as_json, label="")
         return ExitCode.INTERRUPTED
     if isinstance(error, OSError):

@@ -15,7 +15,7 @@ from reconcile.state.database import State
 from ..misuse import Misuse
 from ..output.documents import print_document
 from ..output.interaction import print_message
-from ..output.text import short_path
+from ..output.text import short_path, show
 from .actions import no_sync
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def _show(options: Options, place: RemotePlace, remote: EncryptedRemote) -> None
         document = {"format": "reconcile.keys/1", "remote": place.name, "key": own, "file": place.keys.path}
         print_document(options, {**document, "recipients": remote.recipients()})
         return
-    print_message(options, f"this machine's key: {own} ({short_path(place.keys.path)})")
-    for each in remote.recipients():
-        mark = " (this machine)" if each in place.keys.publics else ""
-        print_message(options, f"{place.name} can be read with: {each}{mark}")
+    recipients = remote.recipients()
+    marked = [f"{each} (this machine)" if each in place.keys.publics else each for each in recipients]
+    lines = [f"this machine's key: {own} ({short_path(place.keys.path)})"]
+    show([*lines, *(f"{place.name} can be read with: {each}" for each in marked)])

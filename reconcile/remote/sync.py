@@ -264,10 +264,7 @@ class Sync:
             self._won(replace(agreed, commit=commit), end.concerned)
             self._remember(end, report, commit, marks)
             return report
-        pending = replace(known, pending=commit, waiting=waiting)
-        self._note(pending)
-        if not self._is_swapped(tip, commit):
-            self._note(replace(pending, pending=None))
+        if not self._is_completed(tip, commit, replace(known, waiting=waiting)):
             return None
         self._won(replace(agreed, commit=commit), end.concerned)
         report.commit = commit
@@ -297,6 +294,20 @@ class Sync:
         if self.removals is None or outcome is None or outcome.run is None:
             return known
         return replace(known, removals=self.removals, rest=outcome.run)
+
+    def _is_completed(self, tip: str | None, commit: str, known: Known) -> bool:
+        """Send the last commit, which is noted as pending until its end is known; return as `_is_swapped`."""
+        self._note(replace(known, pending=commit))
+        try:
+            is_won = self._is_swapped(tip, commit)
+        except UnreachableError:
+            raise
+        except RemoteError:  # the host has refused it
+            self._note(known)
+            raise
+        if not is_won:
+            self._note(known)
+        return is_won
 
     def _is_swapped(self, tip: str | None, commit: str) -> bool:
         """Send a commit; return False if another machine has moved the remote meanwhile."""

@@ -168,12 +168,15 @@ def test_an_interrupted_command_that_only_reads_has_nothing_to_continue(
     assert capsys.readouterr().err == "interrupted\n"
 
 
+@pytest.mark.parametrize(
+    ("line", "command"), [("undo --yes", "reconcile"), ("", "reconcile"), ("sync origin", "reconcile sync")]
+)
 def test_an_interrupted_run_names_how_to_continue(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], line: str, command: str
 ) -> None:
-    monkeypatch.setattr("sys.argv", ["reconcile", "undo", "--yes"])
+    monkeypatch.setattr("sys.argv", ["reconcile", *line.split()])
     assert module("output.errors").report_failure(Interrupt(), as_json=False) == 130
-    assert capsys.readouterr().err == "interrupted; run `reconcile` again to continue\n"
+    assert capsys.readouterr().err == f"interrupted; run `{command}` again to continue\n"
 
 
 @pytest.mark.parametrize("line", ["textconv /nowhere", "-n --out /nowhere/plan"])

@@ -512,7 +512,7 @@ def test_status_counts_no_rotation_as_a_change(laptop: Machine, desktop: Machine
 
 
 def test_the_key_of_this_machine_is_marked(laptop: Machine, desktop: Machine) -> None:
-    lines = laptop.run("remote", "key").output.splitlines()
+    lines = laptop.run("remote", "key").stdout.splitlines()
     assert f"origin can be read with: {key_of(laptop)} (this machine)" in lines
     assert f"origin can be read with: {key_of(desktop)}" in lines
 

@@ -196,7 +196,8 @@ def test_a_host_that_takes_nothing_is_refused_with_its_first_words(laptop: Machi
     hook = another / "hooks" / "pre-receive"
     hook.write_text('#!/bin/sh\nread before after ref; echo "closed: $ref" >&2; exit 1\n')
     hook.chmod(0o755)
-    assert "git can't write to it" in refused(laptop, "remote", "add", "--name", "second", str(another))
+    problem = refused(laptop, "remote", "add", "--name", "second", str(another))
+    assert "git can't write to it: remote: closed: refs/" in problem
     assert not (laptop.state / "remotes" / "second").exists()
 
 
@@ -577,6 +578,18 @@ def test_a_host_that_dies_during_a_push_is_unreachable(laptop: Machine, bare: Pa
     assert "the push broke off: fatal: the remote end hung up" in refused(laptop, "sync", code=1)
     hook.unlink()
     assert len(laptop.sync()["sent"]) == 1
+
+
+def test_a_push_that_the_host_refuses_is_not_interrupted(laptop: Machine, bare: Path) -> None:
+    hook = bare / "hooks" / "pre-receive"
+    hook.write_text("#!/bin/sh\necho too large >&2\nexit 1\n")
+    hook.chmod(0o755)
+    laptop.append(A, 1, "b", LONG_AGO + 60 * SECOND)
+    assert "the host refused the push: remote: too large" in refused(laptop, "sync", code=4)
+    hook.unlink()
+    found = laptop.sync()
+    assert len(found["sent"]) == 1
+    assert found["interrupted_push"] is None
 
 
 @pytest.mark.long

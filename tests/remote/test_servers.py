@@ -173,7 +173,7 @@ def test_a_lock_that_a_killed_host_has_left_is_named(tmp_path: Path, run: Run) -
     said = one.run("sync", code=4).output
     assert "refs/reconcile/jp-ab1cd.lock': File exists" in said.replace("\n", " ")
     lock.unlink()
-    assert one.sync()["interrupted_push"] == "not arrived"
+    assert one.sync()["interrupted_push"] is None
     git(bare, "fsck", "--strict")
 
 

@@ -44,6 +44,9 @@ _ABSENT = 2
 """The exit code of ``git ls-remote --exit-code`` if no ref matches."""
 _CLOSED = "fatal: Could not read from remote repository."
 """The words of git if the connection ended before the host's git spoke."""
+_REFUSED = "error: failed to push some refs"
+"""The words of git after a push that the host has refused."""
+_PROGRESS = re.compile(r"\d+% \(\d+/\d+\)")
 _BATCH = 500
 LOOSE = 6700
 """Objects in files of their own from which on git packs those of the mirror: its own number."""
@@ -311,6 +314,9 @@ def _said(done: subprocess.CompletedProcess[bytes]) -> str:
     if _CLOSED in own:  # what has closed the connection said why before
         before = (line.removeprefix("remote: ") for line in lines[: lines.index(_CLOSED)])
         theirs += [line for line in before if re.search(r"\w", line.removeprefix("remote:"))][-1:]
+    if own and all(line.startswith(_REFUSED) for line in own):  # so that only the host can know why
+        words = (line.removeprefix("remote:").strip() for line in lines if line.startswith("remote:"))
+        theirs += [f"remote: {line}" for line in words if re.search(r"\w", line) and not _PROGRESS.search(line)]
     return without_password((theirs[:1] or own[:1] or lines[-1:] or [f"exit code {done.returncode}"])[0])
 
 
