@@ -177,11 +177,14 @@ class Story(Struct):
             self.make_private(machine, conversation)
 
     def make_private(self, machine: Machine, conversation: str) -> None:
+        is_repeated = (
+            conversation in machine.private
+        )  # that decides nothing: another machine may have published it since
         with machine.at_work():
             result = machine.world.run(*machine.sides, "local", conversation)
         # Another worktree may have published the one that is missing in this empty one: `recover` decides.
         assert result.exit_code == 0 or "the workspace is empty, but had" in result.output, result.output
-        if result.exit_code == 0:
+        if result.exit_code == 0 and not is_repeated:
             self.private.add(conversation)
 
     def remove(self, machine: Machine, stream: Path) -> None:
