@@ -66,13 +66,7 @@ def describe(
             taken[copy.conversation] = getattr(copy.metadata, "title", None) or taken[copy.conversation]
     done = [each for each in plan.actions if each.id not in results or results[each.id].is_done]
     report.replaced |= _replaced_titles(done, world, fmt)
-    tree, before = trees
-    had = {copy.conversation for copy in world.store.copies}
-    report.returned |= {
-        key: True for key in taken if key not in had and (key in before.tombstones or key in before.records)
-    }
-    removed_there = tree.tombstones.keys() - tree.records.keys() - before.tombstones.keys()
-    report.returned |= dict.fromkeys(removed_there & had, False)
+    report.returned |= _returned(taken, {copy.conversation for copy in world.store.copies}, *trees)
     known = {entry.id for entry in (*report.taken, *report.forked)}
     report.taken += [Entry(*item) for item in taken.items() if item[0] not in known | forked.keys()]
     report.forked += [Entry(*item) for item in forked.items()]
@@ -80,6 +74,18 @@ def describe(
     if outcome is None:
         report.sent += [Entry(*item) for item in sent.items()]
         report.removed_there += [Entry(*item) for item in removed.items()]
+
+
+def _returned(taken: Iterable[str], stored: set[str], tree: Tree, before: Tree) -> dict[str, bool]:
+    """Return the conversations that were removed, and come back, and whether this machine takes them.
+
+    What a lost store takes is none of them, if it has not changed in the remote.
+    """
+    known = before.tombstones.keys() | before.records.keys()
+    changed = (key for key in taken if key in tree.records and not tree.records[key].is_same(before.records.get(key)))
+    back = {key: True for key in changed if key in known and key not in stored}
+    removed_there = tree.tombstones.keys() - tree.records.keys() - before.tombstones.keys()
+    return back | dict.fromkeys(removed_there & stored, False)
 
 
 def _replaced_titles(done: Iterable[Action], world: WorldState, fmt: Format) -> Iterator[tuple[str, tuple[str, str]]]:

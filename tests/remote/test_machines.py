@@ -120,8 +120,9 @@ def test_status_says_that_a_sync_takes_a_lost_store_again(laptop: Machine, deskt
     told = laptop.run("status").output
     assert "3 to take" in told
     assert "to remove there" not in told
-    assert len(laptop.sync("--dry-run")["taken"]) == 3
-    laptop.sync()
+    found = laptop.sync("--dry-run")
+    assert (len(found["taken"]), found["returned"]) == (3, [])
+    assert laptop.sync()["returned"] == [], "no other machine has changed or restored any of them"
     assert laptop.contents == before
     quiet(laptop, desktop)
 
