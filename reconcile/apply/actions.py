@@ -75,8 +75,9 @@ def _is_as_staged(stage: Stage, staged: StagedDirectory) -> bool:
 
 
 def _prepared(stage: Stage, action: Action) -> Prepared:
+    has_directory = action.kind in MOVES or (action.unit == WHOLE and not _is_one_file(action))
     for expect in action.expect:
-        stage.check(expect)
+        stage.check(expect, is_directory=has_directory and expect.place == action.target)
     if action.kind in MOVES:
         return Prepared(action, lambda: _move(stage, action))
     if action.makes or action.clears:
@@ -147,10 +148,15 @@ def _append(stage: Stage, write: Write, before: Beginning, saved: SavedFile) -> 
     stage.durability.fsync_file(root.absolute(target.path))
 
 
+def _is_one_file(action: Action) -> bool:
+    """Tell whether a whole record is one file."""
+    return [write.target for write in action.writes] == [action.target]
+
+
 def _prepare_directory(stage: Stage, action: Action) -> Prepared:
     """Stage a whole directory, or the file of a record that has only one."""
     base = stage.new_name(action.target.side)
-    if [write.target for write in action.writes] == [action.target]:
+    if _is_one_file(action):
         stage.write(action, base, action.writes[0])
         return Prepared(action, lambda: _publish_directory(stage, action, base))
     files = stage.write_directory(action, base)

@@ -200,6 +200,9 @@ def _version(kept: VaultObject, side: Side, path: str, status: os.stat_result, r
     )
 
 
+_OBSTRUCTED = "this is a file, and the directory of a conversation has this name; move it away"
+
+
 class DriftError(Exception):
     """A file differs from the plan: its conversation stays unchanged."""
 
@@ -304,11 +307,14 @@ class Stage(Struct, kw_only=True):
         self.durability.flush_all((), renamed)
         self.renamed = set()
 
-    def check(self, expect: Precondition) -> os.stat_result | None:
+    def check(self, expect: Precondition, *, is_directory: bool = False) -> os.stat_result | None:
         """Check one precondition; return the status of the file, or None if nothing is expected.
+
+        ``is_directory``: a directory will be there.
 
         Raises:
             DriftError: the file is missing or different, or an entry exists where none is expected.
+            OSError: a file is where a directory will be. No scan takes it for one, so the next plan is the same.
         """
         root = self.roots[expect.place.side]
         try:
@@ -320,6 +326,8 @@ class Stage(Struct, kw_only=True):
         if expect.absent:
             if root.is_empty_tree(expect.place.path):
                 return None
+            if is_directory and not stat.S_ISDIR(status.st_mode):
+                raise OSError(errno.ENOTDIR, _OBSTRUCTED, root.absolute(expect.place.path))
             raise DriftError(f"{expect.place}: created since the plan was made")
         if not stat.S_ISREG(status.st_mode) or (status.st_size, mtime_of(status)) != (
             expect.size,

@@ -7,7 +7,9 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from tests.support.projects.world import events, make_project, write_conversation
+import pytest
+
+from tests.support.projects.world import events, make_project, set_key, write_conversation
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -80,3 +82,27 @@ def test_a_file_that_was_deleted_here_is_not_called_unknown(tmp_path: Path, run:
     world.reconcile(settled=False)
     shown = " ".join(world.reconcile("status", "17528832001", settled=False).stdout.split())
     assert "notes.md: only in the store (deleted here, or never here)" in shown
+
+
+@pytest.mark.parametrize("is_renamed", [False, True])
+def test_a_file_with_the_name_of_a_directory_is_named(tmp_path: Path, run: Run, is_renamed: bool) -> None:
+    """No run removes it, and none says that something has changed meanwhile."""
+    world = make_project(tmp_path / "project", run)
+    before = write_conversation(world.workspace / "17528832001-old", "Old", events(2))
+    if is_renamed:
+        world.reconcile()
+    before.rename(directory := before.with_name("17528832001-it"))
+    set_key(directory, "title", "It", time.time_ns())
+    obstacle = world.store / directory.name
+    obstacle.parent.mkdir(parents=True, exist_ok=True)
+    obstacle.write_text("mine")
+    for _ in range(2):
+        result = world.run("--workspace", world.project)
+        assert result.exit_code == 1, result.output
+        words = " ".join(result.output.split())
+        assert "17528832001-it: this is a file, and the directory of a conversation has this name" in words
+        assert "meanwhile" not in words
+    assert obstacle.read_text() == "mine"
+    obstacle.unlink()
+    world.reconcile()
+    assert {path.name for path in world.store.iterdir()} == {directory.name}
