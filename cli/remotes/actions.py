@@ -41,6 +41,7 @@ from ..output.interaction import confirm_or_exit, print_message, print_warning, 
 from ..output.tables import Column, table
 from ..output.text import Style, format_time, message_text, short_path, show, size
 from .first import confirm_first, counts, encrypting
+from .naming import errors_name
 from .sent_secrets import unsent_words
 
 if TYPE_CHECKING:
@@ -305,6 +306,7 @@ def no_sync(options: Options, shared: Shared, place: RemotePlace, command: str) 
     timeout, waiting = settings_of(shared.roots).lock_timeout, waiting_callback(options)
     changed = RemoteError(f"{place.name} was changed or removed meanwhile", "look at it: reconcile remote")
     with ExitStack() as stack:
+        stack.enter_context(errors_name(shared.remotes, place))
         try:
             stack.enter_context(run_lock(place.directory, command=command, timeout=timeout, waiting=waiting))
         except FileNotFoundError:
@@ -329,7 +331,8 @@ def remove(options: Options, shared: Shared, place: RemotePlace, command: str) -
     if ids := [key for key in kept if counted_as(key, places) == key]:
         were, them = ("was", "it") if len(ids) == 1 else ("were", "them")
         listed = f"{_counted(len(ids), shared.roots.noun)} {were} kept here: {' '.join(ids)}"
-        way = "unless you first run: reconcile remote keep-here ID"
+        name = f" --name {place.name}" if shared.remotes else ""
+        way = f"unless you first run: reconcile remote keep-here ID{name}"
         print_warning(options, f"{listed}; if the remote is added again, a sync sends {them}, {way}")
 
 

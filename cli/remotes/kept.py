@@ -19,6 +19,7 @@ from ..output.interaction import print_message
 from ..output.text import clean, visible
 from ..run import opened
 from .actions import no_sync
+from .naming import naming_remote
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -49,7 +50,9 @@ def keep_here(options: Options, shared: Shared, place: RemotePlace, words: Itera
         for conversation in _shown(engine, ids or known.kept):
             name = names.get(conversation, clean(conversation))
             if conversation in synced:
-                print_message(options, f"{name} is not sent again; {_kept_there(conversation, place, options.sides)}")
+                print_message(
+                    options, f"{name} is not sent again; {_kept_there(conversation, shared, place, options.sides)}"
+                )
             else:
                 print_message(options, f"{name} stays on this machine: no sync with {place.name} sends it")
         if not known.kept:
@@ -83,13 +86,13 @@ def share(options: Options, shared: Shared, place: RemotePlace, words: Iterable[
             print_message(options, f"{names[conversation]} {was}")
 
 
-def _kept_there(conversation: str, place: RemotePlace, sides: str) -> str:
+def _kept_there(conversation: str, shared: Shared, place: RemotePlace, sides: str) -> str:
     """Return what the remote keeps of a conversation that was sent before, and the commands that remove it there.
 
     ``sides`` are the options of both sides.
     """
-    words = f"remote share {typed(conversation)}", f"rm {typed(conversation)}", "sync"
-    commands = " && ".join(f"reconcile {each}{sides}" for each in words)
+    words = f"reconcile remote share {typed(conversation)}", f"reconcile rm {typed(conversation)}", "reconcile sync"
+    commands = " && ".join(f"{naming_remote(each, shared.remotes, place)}{sides}" for each in words)
     return (
         f"{place.name} has it from an earlier sync, and keeps that; to remove it there and on all machines: {commands}"
     )

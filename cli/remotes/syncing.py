@@ -37,6 +37,7 @@ from ..output.screen import wrap
 from ..output.text import Style, show, span_text, title_and_id, visible, width, with_local_times
 from ..run import opened, write_plan
 from .actions import add, no_sync, note_encryption, refuse_projects_own, shared_store
+from .naming import errors_name, naming_remote
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -114,7 +115,7 @@ def run_sync(options: Options, command: str, url: str | None, half: Half, planne
     if half is Half.PULL and questions is not None and (kept := questions.kept_here):
         stays = "1 conflict stays" if kept == 1 else f"{kept} conflicts stay"
         message = f"{stays}: a pull sends nothing; `reconcile sync` asks again, and sends the version that you take"
-        print_message(options, message)
+        print_message(options, naming_remote(message, shared.remotes, place))
     if options.out is not None and report.planned is not None:
         from reconcile.remote.saved import FORMAT, PlannedModel, SavedSync, saved_text  # here: few syncs are saved
 
@@ -157,6 +158,7 @@ def opened_sync(
     """Open a store with the files of a remote, for a sync; a dry run has them in a directory that is removed."""
     settings = settings_of(shared.roots)
     with ExitStack() as stack:
+        stack.enter_context(errors_name(shared.remotes, place))
         tree = place.tree
         if options.is_dry:
             tree = stack.enter_context(tempfile.TemporaryDirectory(prefix="reconcile-"))
@@ -231,7 +233,8 @@ def _report(options: Options, shared: Shared, place: RemotePlace, report: Report
         words = unsent_words(carriers, noun, shared.remotes, place) if options.is_dry else sent_words(carriers, noun)
         print_warning(options, words)
     for message in report.held:
-        lines += wrap(with_local_times(f"blocked: {visible(message)}"), style.columns, "", "  ")
+        words = with_local_times(f"blocked: {visible(naming_remote(message, shared.remotes, place))}")
+        lines += wrap(words, style.columns, "", "  ")
     if not options.quiet:
         ending = _counts(listed, shared.roots.noun, len(report.held), is_dry=options.is_dry)
         if report.taken and not options.is_dry:

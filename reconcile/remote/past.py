@@ -53,7 +53,7 @@ def past_version(engine: RemoteEngine, fmt: Format, place: RemotePlace, conversa
     """
     newest = engine.seen()
     if newest is None:
-        raise NoCommitError(f"nothing of {place.name} was fetched", "reconcile sync")
+        raise NoCommitError(f"nothing of {place.name} was fetched", f"reconcile sync {place.name}")
     commit = engine.named(text) if text else newest
     if commit is None or not engine.contains(newest, commit):
         raise NoCommitError(

@@ -227,7 +227,7 @@ class EncryptedRemote(NamedTuple):
             raise RemoteError("the remote is empty, and its keys come with the first sync", "reconcile sync")
         if not isinstance(tree.coding, Sealed):
             raise RemoteError(
-                "the remote is not encrypted", "that is decided at its first: reconcile remote add --encrypt"
+                "the remote is not encrypted", "that is decided when it is added: reconcile remote add --encrypt URL"
             )
         self.notes(key=tree.coding.public)
         return tree.coding

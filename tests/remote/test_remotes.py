@@ -115,6 +115,32 @@ def test_the_hint_about_several_remotes_has_the_users_own_command(
     assert text.splitlines()[-1] == f"hint: name one: {hint}{'' if '=' in hint else ' --workspace ~/project'}"
 
 
+def test_suggested_commands_name_the_remote_if_there_are_several(laptop: Machine, tmp_path: Path) -> None:
+    """A command without a name would fail, and its hint would name the first remote."""
+    second = make_bare(tmp_path / "second.git")
+    laptop.run("remote", "add", str(second))
+    laptop.sync("remote2")
+    told, id_ = laptop.run("remote", "keep-here", str(A), "--name", "remote2").output, f"jp-c{A}"
+    words = f"remote share --name remote2 {id_}", f"rm {id_}", "sync remote2"
+    assert told.endswith(": " + " && ".join(f"reconcile {each} --workspace ~/project" for each in words) + "\n")
+    assert "reconcile remote keep-here ID --name remote2" in laptop.run("remote", "remove", "remote2").output
+    laptop.run("remote", "add", str(second))
+    laptop.sync("remote2")
+    desktop = make_machine(tmp_path / "desktop", laptop.world.run)
+    desktop.sync(str(second))
+    desktop.write(A + 1)
+    desktop.sync()
+    laptop.write(A + 2)
+    assert "hint: reconcile pull remote2 --workspace" in refused(laptop, "push", "remote2")
+    assert "hint: reconcile sync remote2 --workspace" in refused(
+        laptop, "remote", "forget", "--history", "remote2", "-y"
+    )
+    shutil.rmtree(second)
+    make_bare(second)
+    for command in ("sync", "sync --dry-run"):
+        assert ": reconcile remote accept remote2 --workspace" in refused(laptop, *command.split(), "remote2")
+
+
 @pytest.mark.parametrize(
     ("command", "hint"),
     [
