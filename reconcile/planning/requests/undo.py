@@ -48,6 +48,7 @@ _CREATES = {Side.STORE: Kind.COPY, Side.WORKSPACE: Kind.PROJECT}
 _PARENTS = (Kind.SET_PARENT, Kind.PROMOTE)
 _TAKEN = {Side.STORE: Kind.REMOVE, Side.WORKSPACE: Kind.REMOVE_STALE}
 _BELOW = f"/{CHILDREN}/"
+_BELOW_REFUSED = "it is in the directory of another conversation that can't be undone"
 
 
 class NotAsLeftError(Exception):
@@ -107,7 +108,7 @@ class DirectoryIndex:
         """
         node = self.find(place)
         if node is None:
-            raise _DeletedError(f"deleted from the {place.side} since then: {place.path}")
+            raise _DeletedError(place)
         return node
 
     def split_place(self, place: Place) -> tuple[Node | None, str, str]:
@@ -147,6 +148,11 @@ class _ChangedError(NotAsLeftError):
 
 class _DeletedError(NotAsLeftError):
     """A directory that the run has left is not there any more."""
+
+    def __init__(self, place: Place) -> None:
+        """Say so of a place."""
+        super().__init__(f"deleted from the {place.side} since then: {place.path}")
+        self.place = place
 
 
 class _PrivateError(NotAsLeftError):
@@ -264,6 +270,10 @@ def _way_on(run: str, since: LaterChanges) -> str:
     return f"undo that first: reconcile undo {run}{there}"
 
 
+def _publish(conversation: str) -> str:
+    return f"publish it: reconcile project {typed(conversation)}"
+
+
 class _Undo:
     """The virtual sides while the steps are reversed, and the refused conversations with the messages."""
 
@@ -281,6 +291,11 @@ class _Undo:
         self.local = before | (now - past.remembered.keys())
         self._decided = {key for key in now if world.baseline.intents[key].run == past.id}
         """The conversations that the run has made local, and that still are."""
+        # A later run can have removed its directory, too: then it can't be undone either.
+        self.refused |= {
+            key: f"run {past.since.changed[key]} changed it since; {_publish(key)}"
+            for key in self._decided & self.refused.keys()
+        }
         known = {key: record.agreed for key, record in past.remembered.items()}
         self.titles: dict[str, str | None] = dict(past.titles)
         self.titles |= {key: agreed.title for key, agreed in known.items() if agreed is not None}
@@ -323,13 +338,24 @@ class _Undo:
                 self._make_again(action)
         except _PrivateError as private:
             self._private[conversation] = str(private)
+        except _DeletedError as deleted:
+            self.refused[conversation] = self._absence(conversation, deleted)
         except NotAsLeftError as refused:
             self.refused[conversation] = str(refused)
             if isinstance(refused, _ChangedError):
                 self._changed.add(conversation)
-            elif isinstance(refused, _DeletedError) and (recovery := self.past.since.recovered.get(conversation)):
-                first = f"redo that recovery first: reconcile redo {recovery}"
-                self.refused[conversation] += f"; {first}, then undo this run"
+
+    def _absence(self, conversation: str, deleted: _DeletedError) -> str:
+        """Return why the directory that a step needs is not there: its own one, or that of a parent."""
+        place = deleted.place
+        owner = self.rules.format.id_of(place.path.rpartition("/")[2])
+        if owner is not None and (owner in self.refused or owner in self._private):
+            return _BELOW_REFUSED
+        if owner is not None and self.directories.has(owner, place.side):
+            return f"moved in the {place.side} since then: {place.path}"
+        recovery = self.past.since.recovered.get(conversation)
+        first = f"; redo that recovery first: reconcile redo {recovery}, then undo this run" if recovery else ""
+        return f"{deleted}{first}"
 
     def left_private(self) -> dict[str, str]:
         """Return the local conversations that only the store gets back; refuse the other local ones."""
@@ -353,7 +379,7 @@ class _Undo:
             if not hit and not left:
                 return [action for action in actions if action.id not in out]
             for conversation in hit:
-                self.refused[conversation] = "it is in the directory of another conversation that can't be undone"
+                self.refused[conversation] = _BELOW_REFUSED
             for fork in left:
                 self.refused[fork] = "it was forked from a conversation that can't be undone"
 
@@ -552,8 +578,8 @@ class _Undo:
         if side is Side.STORE:
             return
         if action.conversation in self.local:
-            again = f"publish it: reconcile project {typed(action.conversation)}"
-            raise _PrivateError(f"{action.target}: local, so it is not copied to the workspace; {again}")
+            words = f"local, so it is not copied to the workspace; {_publish(action.conversation)}"
+            raise _PrivateError(f"{action.target}: {words}")
         while container is not None:
             if (owner := self.directories.owner(container)) in self.local:
                 raise NotAsLeftError(f"{action.target}: its parent {owner} is local now")

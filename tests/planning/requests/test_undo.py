@@ -85,7 +85,7 @@ REMOVED = ran(stored(B), here(A, B), A, B)
             IMPORTED,
             stored('1-other  metadata 09:00 title "A"  stream 09:00 [1]'),
             here(A),
-            "deleted from the store since then: 1-a",
+            "moved in the store since then: 1-a",
         ),
         (
             IMPORTED,
@@ -481,7 +481,26 @@ def test_what_lay_in_a_directory_that_does_not_come_back_is_refused() -> None:
     other = '5-e  metadata 09:00 title "E"  stream 09:00 [1]'
     past = ran(stored(other), here(A, NESTED_B, other), A, CHILD_B, other)
     plan = undo(replace(past, since=LaterChanges({"jp-c1": "later"}, frozenset())), stored(other), here(other))
-    assert refusals(plan)["jp-c2"] == "deleted from the workspace since then: 1-a"
+    assert refusals(plan)["jp-c2"] == "it is in the directory of another conversation that can't be undone"
+    private = Baseline(intents={"jp-c1": Intent(IntentKind.LOCAL, run="other")})
+    plan = plan_undo(past, WorldState(stored(other), here(other), private), Policy(), RULES, 0)
+    assert refusals(plan)["jp-c2"] == "it is in the directory of another conversation that can't be undone"
+
+
+def test_what_lay_in_a_directory_that_has_moved_is_refused() -> None:
+    """Nothing was deleted: the parent has another title by now."""
+    past = ran(stored(A), here(A, NESTED_B), A, CHILD_B)
+    renamed = '1-other  metadata 09:00 title "other"  stream 09:00 [1]'
+    (item,) = undo(past, stored(renamed), here(renamed)).held
+    assert item.message == "moved in the workspace since then: 1-a"
+    assert item.resolve == ("reconcile restore jp-c2@run",)
+
+
+def test_the_way_on_from_a_local_that_a_later_run_has_repeated_is_to_publish() -> None:
+    private = Baseline(intents={"jp-c1": Intent(IntentKind.LOCAL, run="run")})
+    past = replace(REMOVED, since=LaterChanges({"jp-c1": "later"}, frozenset()))
+    (item,) = plan_undo(past, WorldState(stored(A, B), here(B), private), Policy(), RULES, 0).held
+    assert item.message == "run later changed it since; publish it: reconcile project jp-c1"
 
 
 def step(kind: Kind, source: str, target: str) -> PastRun:
