@@ -33,12 +33,12 @@ from reconcile.planning.filters import (
 from reconcile.planning.rules.guards import whole_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from reconcile.model.baseline import AsideRecord, Baseline, ConversationRecord, WorldState
     from reconcile.model.past_run import LaterChanges, PastRun, SavedFile
     from reconcile.model.policy import Policy
-    from reconcile.model.snapshot import File
+    from reconcile.model.snapshot import Copy, File
     from reconcile.model.units import Rules
     from reconcile.planning.rules.guards import Whole
 
@@ -300,8 +300,6 @@ class _Undo:
         self.titles: dict[str, str | None] = dict(past.titles)
         self.titles |= {key: agreed.title for key, agreed in known.items() if agreed is not None}
         self._kept_places = sorted(past.kept, key=str)
-        self._kept = {above for place in past.kept for above in _and_above(str(place))}
-        """The directories with files that were kept: the files, and all containers."""
         self._changed = set[str]()
         """Refused conversations with another content than the run has left."""
         self._private: dict[str, str] = {}
@@ -309,11 +307,14 @@ class _Undo:
         self._forks: dict[str, str | None] = {}
         """Forks that are removed again, with their sources."""
         self.links: list[Note] = []
+        self._copies: dict[str, list[Copy]] = {}
+        """The copies on both sides before the undo."""
         self.directories = DirectoryIndex(fixed=rules.format.places is not None)
         for side in (world.store, world.workspace):
             for node in nodes_of(side).values():
                 assert node.copy is not None  # noqa: S101 - those that the scan found have one
                 self.directories.enter(node, node.copy.conversation)
+                self._copies.setdefault(node.copy.conversation, []).append(node.copy)
                 if isinstance(node.copy.metadata, Metadata):
                     self.titles[node.copy.conversation] = node.copy.metadata.title
                     if node.side is Side.STORE and node.copy.metadata.local:
@@ -399,8 +400,7 @@ class _Undo:
 
         A decision to keep it private that a later run has carried out ends by `project`.
         """
-        targets = [str(action.target) for action in self.past.steps if action.conversation == conversation]
-        kept = not self._kept.isdisjoint(targets)
+        kept = self._can_be_restored(conversation)
         ends = conversation in self._decided or conversation in self._private
         alone = kept and not ends and conversation in self.past.since.changed
         more = self._or_alone(conversation) if alone else ""
@@ -417,6 +417,18 @@ class _Undo:
                 *((f"reconcile restore {typed(conversation)}@{self.past.id}",) if kept else ()),
             ),
         )
+
+    def _can_be_restored(self, conversation: str) -> bool:
+        """Tell whether the vault has a version that the run has replaced or removed, and that a copy lacks by now."""
+        own = [action.target for action in self.past.steps if action.conversation == conversation]
+        places = set(own)
+        for target in own:
+            files = {place.path[len(target.path) + 1 :]: place for place in self._kept_below(target)}
+            places.update(self._seen(files).values())
+        saved = {version.digest for place in places for version in self.past.kept.get(place, ())}
+        copies = self._copies.get(conversation, ())
+        in_store = any(copy.side is Side.STORE for copy in copies)
+        return bool(saved) and not (in_store and all(saved <= {f.digest for f in copy.files} for copy in copies))
 
     def _or_alone(self, conversation: str) -> str:
         """Return that the conversation can be restored by itself, after the reason why the run can't be undone."""
@@ -609,12 +621,6 @@ def _named(policy: Policy, baseline: Baseline) -> set[str]:
 def _recorded_alone(conversation: str, reason: Reason) -> Note:
     message = "that run changed no file; its undo resets only reconcile's own record"
     return Note(conversation=conversation, reason=reason, message=message)
-
-
-def _and_above(path: str) -> Iterator[str]:
-    while path:
-        yield path
-        path = path.rpartition("/")[0]
 
 
 def _is_local(before: ConversationRecord) -> bool:

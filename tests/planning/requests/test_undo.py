@@ -503,6 +503,24 @@ def test_the_way_on_from_a_local_that_a_later_run_has_repeated_is_to_publish() -
     assert item.message == "run later changed it since; publish it: reconcile project jp-c1"
 
 
+def test_no_restore_is_offered_of_what_every_copy_has() -> None:
+    """The store has what the run has removed from the workspace, so that a restore would do nothing."""
+    removed = Baseline(intents={"jp-c1": Intent(IntentKind.LOCAL, run="run")})
+    past = replace(REMOVED, since=LaterChanges({"jp-c1": "later"}, frozenset()))
+    (item,) = plan_undo(past, WorldState(stored(A, B), here(B), removed), Policy(), RULES, 0).held
+    assert item.resolve == ("reconcile project jp-c1",)
+    (item,) = plan_undo(past, WorldState(stored(LONGER_A, B), here(B), removed), Policy(), RULES, 0).held
+    assert item.resolve == ("reconcile project jp-c1", "reconcile restore jp-c1@run")
+
+
+def test_of_a_parent_the_files_of_its_children_are_not_restored() -> None:
+    other = '5-e  metadata 09:00 title "E"  stream 09:00 [1]'
+    past = ran(stored(other), here(A, NESTED_B, other), A, CHILD_B, other)
+    since = LaterChanges({"jp-c1": "later", "jp-c2": "later"}, frozenset())
+    (item, _) = undo(replace(past, since=since), stored(A, other), here(other)).held
+    assert (item.conversation, item.resolve) == ("jp-c1", ())
+
+
 def step(kind: Kind, source: str, target: str) -> PastRun:
     """A run of one move in the workspace."""
     (move,) = (action for action in MOVED.steps if action.kind is Kind.MOVE)
