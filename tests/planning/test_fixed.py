@@ -570,6 +570,16 @@ def test_what_was_made_right_is_not_taken_for_an_older_version() -> None:
     assert [item.reason for item in plan.aside] == [Reason.BEHIND_ASIDE]
 
 
+def test_a_link_in_the_store_is_no_removal() -> None:
+    world = in_sync({**BOTH, "log": b"1\n"})
+    store, workspace = side(Side.STORE, BOTH), side(Side.WORKSPACE, {**BOTH, "log": b"1\n"})
+    linked = replace(store, foreign=(Foreign("log", "a symbolic link", link=True),))
+    plan = make_plan(linked, workspace, world.baseline, Policy(), RULES, NOW)
+    assert plan.actions == ()
+    (item,) = plan.held
+    assert item.message.startswith("store:log: a symbolic link replaced the record; ")
+
+
 def test_what_stands_in_the_place_of_a_record() -> None:
     world = in_sync({**BOTH, "log": b"1\n"})
     store, workspace = side(Side.STORE, world.files[Side.STORE]), side(Side.WORKSPACE, BOTH)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from reconcile.model.format import Entry
 from reconcile.model.snapshot import ARCHIVE, TRASH, Partition, Side, is_same_directory, joined
 
 if TYPE_CHECKING:
@@ -107,7 +108,6 @@ def compare_sides(store: Snapshot, workspace: Snapshot, baseline: Baseline, fmt:
     expected = any(_expected_here(baseline, conversation) for conversation in baseline.agreed)
     hidden = hidden_directories(store)
     links = [foreign.path for foreign in store.foreign if foreign.link]
-    names = [(path, path.rpartition("/")[2]) for path in links]
     is_empty = expected and not holds_any(workspace.copies, fmt)
     is_cleared = is_empty and fmt.places is not None and fmt.places.deletes_old
     workspace_links = frozenset(foreign.path for foreign in workspace.foreign if foreign.link)
@@ -117,11 +117,23 @@ def compare_sides(store: Snapshot, workspace: Snapshot, baseline: Baseline, fmt:
         workspace_emptied=is_empty and not is_cleared,
         workspace_cleared=is_cleared,
         store_hidden=any(path in ("", ARCHIVE, TRASH) for path in (*hidden, *links)),
-        store_doubtful=(*hidden, *(path for path, name in names if "/" in path and fmt.id_of(name) is None)),
-        linked={conversation: path for path, name in names if (conversation := fmt.id_of(name)) is not None},
+        store_doubtful=(*hidden, *(path for path in links if _may_hide(path, fmt))),
+        linked={conversation: path for path in links if (conversation := _conversation_at(path, fmt)) is not None},
         workspace_links=workspace_links,
         workspace_hidden=(*hidden_directories(workspace), *sorted(workspace_links)),
     )
+
+
+def _may_hide(link: str, fmt: Format) -> bool:
+    """Tell whether conversations may be below a link of the store, whose ids aren't in its path."""
+    if fmt.places is None:
+        return "/" in link and _conversation_at(link, fmt) is None
+    return "/" in link or fmt.places.entry(link, directory=True) is Entry.ENTER
+
+
+def _conversation_at(path: str, fmt: Format) -> str | None:
+    """Return the id of the conversation whose place a path is; the path itself in a format with fixed places."""
+    return fmt.id_of(path.rpartition("/")[2]) if fmt.places is None else path
 
 
 def hidden_directories(snapshot: Snapshot) -> tuple[str, ...]:

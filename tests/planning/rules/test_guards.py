@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from reconcile.formats.leslie.format import LeslieFormat
 from reconcile.model.baseline import LOST, Baseline, Intent, IntentKind
 from reconcile.model.snapshot import Foreign, Problem, Side, Snapshot
 from reconcile.planning.rules.guards import Sides, compare_sides, hidden_directories, is_bulk, whole_of
@@ -193,6 +194,13 @@ def test_what_seems_absent_may_be_in_a_part_of_the_store_that_cannot_be_read(pat
 def test_a_directory_of_the_workspace_that_cannot_be_read() -> None:
     sides = compare_sides(stored(ONE), with_problems(here(ONE), "2-b"), agreed_on(ONE), FORMAT)
     assert sides.workspace_hidden == ("2-b",)
+
+
+def test_a_link_to_a_directory_of_records_hides_all_of_them() -> None:
+    entries = tuple(Foreign(path, "something", link=True) for path in ("threads", "threads/a", "other"))
+    sides = compare_sides(replace(stored(), foreign=entries), here(), Baseline(), LeslieFormat())
+    assert sides.store_doubtful == ("threads", "threads/a")
+    assert sides.linked == {path: path for path in ("threads", "threads/a", "other")}
 
 
 def test_links_hide_what_they_are_named_after_and_files_hide_nothing() -> None:
