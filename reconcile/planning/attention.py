@@ -380,7 +380,7 @@ def report_sides(context: PlanningContext, store: Snapshot, workspace: Snapshot)
         ways = ["reconcile recover", *(["git checkout -- .jp"] if context.rules.format.name == "jp" else [])]
         message = f"the workspace is empty, but had {what} at the last run; nothing is treated as deleted"
         context.held.append(_whole_side(Reason.WORKSPACE_EMPTIED, message, *ways))
-    if context.sides.store_replaced and all(problem.path for problem in store.problems):  # it can be read
+    if context.sides.store_replaced:
         _note_replaced(context, store)
     for cycle in context.tree.cycles:
         chain = " > ".join((*cycle, cycle[0]))

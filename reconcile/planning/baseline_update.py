@@ -14,7 +14,7 @@ from reconcile.model.snapshot import EXTRA, METADATA, STREAM, WHOLE, Metadata, P
 from reconcile.model.units import units_of
 from reconcile.planning.filters import REQUESTED
 from reconcile.planning.incremental.status import adoption, by_conversation, dirty_conversations
-from reconcile.planning.rules.guards import whole_of
+from reconcile.planning.rules.guards import was_read, whole_of
 from reconcile.planning.rules.shapes import collisions
 from reconcile.planning.rules.views import PLACE, views_of
 
@@ -166,8 +166,8 @@ def _record_partitions(baseline: Baseline, plan: Plan, undone: Collection[str], 
 def _record_whole(snapshots: tuple[Snapshot, Snapshot], run: _Run, plan: Plan, sides: Sides, changes: Changes) -> None:
     """Record the facts about a side as a whole; a limited run has not applied them to the other conversations.
 
-    A store that is still lost is lost for every checkout. A renewed store is known once nothing was left out; the
-    workspace shows what remains of the old one.
+    A store that can't be read is neither lost nor new. One that is still lost is lost for every checkout. A renewed
+    store is known once nothing was left out; the workspace shows what remains of the old one.
     """
     store, baseline = snapshots[0], run.baseline
     changes.store_lost = sides.store_emptied or plan.store_lost
@@ -175,7 +175,7 @@ def _record_whole(snapshots: tuple[Snapshot, Snapshot], run: _Run, plan: Plan, s
         run.unwritten or plan.moving or plan.put_off or sides.workspace_emptied or _is_held_back(snapshots, run, plan)
     )
     whole = plan.about is None and not left_out
-    if whole or baseline.store_identity is None or sides.store_emptied:
+    if was_read(store) and (whole or baseline.store_identity is None or sides.store_emptied):
         known = baseline.store_identity is not None
         identity = store.identity if store.exists and not sides.store_emptied else LOST if known else None
         if identity != baseline.store_identity:

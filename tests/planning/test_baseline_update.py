@@ -291,6 +291,12 @@ EMPTY = stored()
 MISSED = replace(agreed_on(ONE), store_identity=LOST)
 LOSSES: dict[str, tuple[Snapshot, Baseline, frozenset[str] | None, tuple[str | None, bool]]] = {
     "it isn't there": (GONE, agreed_on(ONE), None, (LOST, True)),
+    "it can't be read": (
+        replace(GONE, problems=(Problem("", "permission denied"),)),
+        replace(agreed_on(ONE), store_identity="store:0"),
+        None,
+        (None, False),
+    ),
     "it isn't there, and nothing was agreed on": (GONE, Baseline(store_identity="store:0"), None, (LOST, False)),
     "it wasn't there before": (GONE, Baseline(), None, (None, False)),
     "it is empty": (EMPTY, agreed_on(ONE), None, (LOST, True)),

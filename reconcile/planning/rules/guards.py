@@ -106,14 +106,16 @@ def compare_sides(store: Snapshot, workspace: Snapshot, baseline: Baseline, fmt:
     """Compare both sides as wholes with the baseline."""
     known = baseline.store_identity
     expected = any(_expected_here(baseline, conversation) for conversation in baseline.agreed)
-    hidden = hidden_directories(store)
+    hidden, is_read = hidden_directories(store), was_read(store)
     links = [foreign.path for foreign in store.foreign if foreign.link]
     is_empty = expected and not holds_any(workspace.copies, fmt)
     is_cleared = is_empty and fmt.places is not None and fmt.places.deletes_old
     workspace_links = frozenset(foreign.path for foreign in workspace.foreign if foreign.link)
     return Sides(
-        store_emptied=not baseline.agreed.keys() <= baseline.tombstones.keys() and has_lost_all(store, baseline, fmt),
-        store_replaced=known is not None and not is_same_directory(store.identity, known),
+        store_emptied=is_read
+        and not baseline.agreed.keys() <= baseline.tombstones.keys()
+        and has_lost_all(store, baseline, fmt),
+        store_replaced=is_read and known is not None and not is_same_directory(store.identity, known),
         workspace_emptied=is_empty and not is_cleared,
         workspace_cleared=is_cleared,
         store_hidden=any(path in ("", ARCHIVE, TRASH) for path in (*hidden, *links)),
@@ -134,6 +136,11 @@ def _may_hide(link: str, fmt: Format) -> bool:
 def _conversation_at(path: str, fmt: Format) -> str | None:
     """Return the id of the conversation whose place a path is; the path itself in a format with fixed places."""
     return fmt.id_of(path.rpartition("/")[2]) if fmt.places is None else path
+
+
+def was_read(side: Snapshot) -> bool:
+    """Tell whether a side's own directory was read, or is certainly not there."""
+    return all(problem.path for problem in side.problems)
 
 
 def hidden_directories(snapshot: Snapshot) -> tuple[str, ...]:

@@ -196,6 +196,14 @@ def test_a_directory_of_the_workspace_that_cannot_be_read() -> None:
     assert sides.workspace_hidden == ("2-b",)
 
 
+def test_a_store_that_cannot_be_read_is_neither_empty_nor_another_one() -> None:
+    gone = Snapshot(Side.STORE, exists=False, identity="", copies=())
+    known = replace(agreed_on(ONE), store_identity="store:0")
+    for store, lost in ((gone, True), (with_problems(gone, ""), False), (with_problems(gone, ".trash"), True)):
+        sides = compare_sides(store, here(ONE), known, FORMAT)
+        assert (sides.store_emptied, sides.store_replaced, sides.store_hidden) == (lost, lost, bool(store.problems))
+
+
 def test_a_link_to_a_directory_of_records_hides_all_of_them() -> None:
     entries = tuple(Foreign(path, "something", link=True) for path in ("threads", "threads/a", "other"))
     sides = compare_sides(replace(stored(), foreign=entries), here(), Baseline(), LeslieFormat())
