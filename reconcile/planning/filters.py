@@ -18,12 +18,12 @@ from reconcile.model.options import Take
 from reconcile.model.plan import Item, Kind
 from reconcile.model.policy import GcRequest
 from reconcile.model.reasons import Reason
-from reconcile.model.snapshot import STREAM, WHOLE, Side
+from reconcile.model.snapshot import STREAM, WHOLE, Fault, Place, Side, joined
 from reconcile.planning.rules.guards import is_bulk
 from reconcile.planning.rules.presence import missing_side
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 
     from reconcile.model.plan import Action, Plan
     from reconcile.model.policy import Policy
@@ -163,6 +163,43 @@ def without_program(plan: Plan, workspace: Snapshot, rules: Rules) -> Plan:
     changes = "1 change waits" if len(refused) == 1 else f"{len(refused)} changes wait"
     message = f"{busy}; {changes} until the program is done"
     return replace(left, held=(*plan.held, _whole(Reason.PROGRAM_BUSY, message)))
+
+
+def without_obstructed(plan: Plan, *sides: Snapshot) -> Plan:
+    """Hold each step that writes where something other than a file is, and every step that needs it.
+
+    A run neither replaces nor removes such an entry, so that every later run would find it there again.
+    """
+    there = {place: what for side in sides for place, what in _no_files(side)} if plan.actions else {}
+    held = {
+        action.id: Item(
+            conversation=action.conversation,
+            title=action.title,
+            unit=action.unit,
+            reason=Reason.OBSTRUCTED,
+            message=f"{write.target}: {there[write.target]} is in the way; move it away and run again",
+            place=write.target,
+        )
+        for action in plan.actions
+        for write in action.writes
+        if write.target in there
+    }
+    if not held:
+        return plan
+    return replace(_without(plan, set(held))[0], held=(*plan.held, *held.values()))
+
+
+def _no_files(side: Snapshot) -> Iterator[tuple[Place, str]]:
+    """Yield the links and special files, and what else has the name of a conversation's own file, each in words."""
+    for foreign in side.foreign:
+        if foreign.link or foreign.special:
+            yield Place(side.side, foreign.path), foreign.what.partition(",")[0]
+    for copy in side.copies:
+        for facts in (copy.metadata, copy.stream):
+            if isinstance(facts, Fault) and not (
+                facts.incomplete or any(file.name == facts.file for file in copy.files)
+            ):
+                yield Place(side.side, joined(copy.path, facts.file)), facts.found
 
 
 def without_secrets(plan: Plan, secrets: Sequence[Item]) -> Plan:

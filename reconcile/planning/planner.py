@@ -25,6 +25,7 @@ from reconcile.planning.filters import (
     selected,
     without_bulk,
     without_git,
+    without_obstructed,
     without_program,
 )
 from reconcile.planning.incremental.status import dirty_part
@@ -262,7 +263,8 @@ def _finish(context: PlanningContext, store: Snapshot, workspace: Snapshot) -> P
         ),
         about=about,
     )
-    return without_program(without_git(plan, context.policy.git_busy), workspace, context.rules)
+    plan = without_git(without_obstructed(plan, store, workspace), context.policy.git_busy)
+    return without_program(plan, workspace, context.rules)
 
 
 def _voided(context: PlanningContext, about: frozenset[str] | None) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from reconcile.model.options import OnConflict, Take
 from reconcile.model.plan import Action, Item, Kind, Note, Plan
 from reconcile.model.policy import Children, GcRequest, LocalRequest, Policy, ProjectRequest, RemoveRequest
 from reconcile.model.reasons import Reason
-from reconcile.model.snapshot import WHOLE, Foreign, Place, Side
+from reconcile.model.snapshot import STREAM, WHOLE, Fault, Foreign, Place, Side
 from reconcile.model.units import Rules
 from reconcile.planning.filters import (
     bulk_undo,
@@ -194,6 +194,23 @@ def test_what_is_said_while_git_is_busy(
     waiting: tuple[str, ...], again: str | None, held: list[tuple[str, tuple[str, ...]]]
 ) -> None:
     assert [(item.message, item.resolve) for item in git_is_busy("merge", waiting, again)] == held
+
+
+@pytest.mark.parametrize("what", ["a symbolic link, which is never followed", "a named pipe", "a directory"])
+def test_where_something_other_than_a_file_is_nothing_is_written(what: str) -> None:
+    found = what.partition(",")[0]
+    store = stored('1-x  metadata 09:00 title "x"', line(2))
+    if what == "a directory":
+        fault = Fault("events.json", found, "a regular file")
+        store = replace(store, copies=(replace(store.copies[0], stream=fault), *store.copies[1:]))
+    else:
+        entry = Foreign("1-x/events.json", what, link=found != what, special=found == what)
+        store = replace(store, foreign=(entry, Foreign("2-x/events.json", "something else")))
+    plan = plan_of(store, here(line(1), line(2, events="[1 2]")), agreed_on(line(1), line(2)))
+    assert kinds(plan) == ["copy jp-c2"]
+    (item,) = plan.held
+    assert (item.conversation, item.unit, item.reason) == ("jp-c1", STREAM, Reason.OBSTRUCTED)
+    assert item.message == f"store:1-x/events.json: {found} is in the way; move it away and run again"
 
 
 def test_while_a_program_is_at_work_only_the_records_that_it_locks_wait() -> None:
