@@ -616,12 +616,12 @@ def _name_deleted_files(options: Options, planning: PlanningContext, deleted: Ma
     _name_nothing(options)
     names = [unit.removeprefix(EXTRA) for units in shown.values() for unit in units]
     files, which = ("1 file", "it") if len(names) == 1 else (f"{len(names)} files", "them")
-    verbs = ("was", "is") if len(names) == 1 else ("were", "are")
+    verb = "is" if len(names) == 1 else "are"
     where = f"in {planning.names(shown)}"
     if len(shown) == 1 and len(names) <= _NAMED:
         where = f"{', '.join(names)} {where}"
     ids = typed(*shown) if len(shown) <= _NAMED else "ID"
-    words = f"{files} that {verbs[0]} deleted here {verbs[1]} still in the store: {where}"
+    words = f"{files} that a workspace had before {verb} missing here, and still in the store: {where}"
     print_message(options, f"{words}; restore {which}: reconcile recover {ids}{options.sides}")
 
 

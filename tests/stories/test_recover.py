@@ -529,7 +529,8 @@ def test_a_plain_recover_names_the_deleted_files_and_leaves_them(known: World) -
     shown = recover(known, "--yes")
     said = " ".join(shown.stderr.split())
     assert "no conversation that was here is missing" in said
-    words = f"2 files that were deleted here are still in the store: NOTE.md, pictures/one.svg in It (jp-c{FIRST})"
+    files = f"NOTE.md, pictures/one.svg in It (jp-c{FIRST})"
+    words = f"2 files that a workspace had before are missing here, and still in the store: {files}"
     assert f"{words}; restore them: reconcile recover jp-c{FIRST}" in said
     assert not any(path.exists() for path in paths)
     known.check_settled()
