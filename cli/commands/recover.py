@@ -556,7 +556,7 @@ def _print_left_out(options: Options, planning: PlanningContext, conversations: 
     if conversations:
         _name_nothing(options)
         count = f"{len(conversations)} conversation{'' if len(conversations) == 1 else 's'}"
-        below = "whose parents are not restored (publish one with its parents: reconcile project ID)"
+        below = "whose parents are not restored (publish one with its parents: reconcile project ID --with-ancestors)"
         print_message(options, f"left out: {count} {below}: {planning.names(conversations)}")
 
 

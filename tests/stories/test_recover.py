@@ -322,6 +322,7 @@ def test_what_lies_below_a_local_one_is_left_out_and_named(known: World) -> None
     shutil.rmtree(known.project / ".jp")
     result = recover(known, "--yes", "--all")
     assert "left out: 1 conversation whose parents are not restored" in result.stderr
+    assert "reconcile project ID --with-ancestors" in result.stderr
     assert "Nothing restored." in result.stdout
     assert not listing(known.workspace)
 
