@@ -254,7 +254,7 @@ class Sync:
         for part in first:
             # Nothing is noted: to the next sync, a part that has arrived is one that another machine has sent.
             start = self.engine.write(start, part, replaced := _replaced_in(part, removes))
-            if not self._is_swapped(tip, start):
+            if not self._is_swapped(tip, start, end.outcome):
                 return None
             tip, removes = start, [path for path in removes if path not in replaced]
         commit = self.engine.write(start, rest, removes) if rest or removes else start
@@ -264,7 +264,7 @@ class Sync:
             self._won(replace(agreed, commit=commit), end.concerned)
             self._remember(end, report, commit, marks)
             return report
-        if not self._is_completed(tip, commit, replace(known, waiting=waiting)):
+        if not self._is_completed(tip, commit, replace(known, waiting=waiting), end.outcome):
             return None
         self._won(replace(agreed, commit=commit), end.concerned)
         report.commit = commit
@@ -295,11 +295,11 @@ class Sync:
             return known
         return replace(known, removals=self.removals, rest=outcome.run)
 
-    def _is_completed(self, tip: str | None, commit: str, known: Known) -> bool:
+    def _is_completed(self, tip: str | None, commit: str, known: Known, outcome: Outcome | None) -> bool:
         """Send the last commit, which is noted as pending until its end is known; return as `_is_swapped`."""
         self._note(replace(known, pending=commit))
         try:
-            is_won = self._is_swapped(tip, commit)
+            is_won = self._is_swapped(tip, commit, outcome)
         except UnreachableError:
             raise
         except RemoteError:  # the host has refused it
@@ -309,14 +309,30 @@ class Sync:
             self._note(known)
         return is_won
 
-    def _is_swapped(self, tip: str | None, commit: str) -> bool:
-        """Send a commit; return False if another machine has moved the remote meanwhile."""
-        swap = self.engine.swap(tip, commit)
+    def _is_swapped(self, tip: str | None, commit: str, outcome: Outcome | None) -> bool:
+        """Send a commit of what a pass has changed; return False if another machine has moved the remote meanwhile."""
+        try:
+            swap = self.engine.swap(tip, commit)
+        except UnreachableError:
+            raise
+        except RemoteError:  # the host has refused it
+            self._note_unsent(outcome)
+            raise
+        if swap is Swap.LOST:
+            self._note_unsent(outcome)
         if swap is Swap.UNKNOWN:
             raise UnreachableError(
                 "the remote gave no answer to a push: it may have it, or not", "run the sync again: it looks first"
             )
         return swap is Swap.WON
+
+    def _note_unsent(self, outcome: Outcome | None) -> None:
+        """Have the journal say that the remote has not got what a pass was to send."""
+        if outcome is not None and outcome.run is not None:
+            done = (each.action for each in outcome.results.values() if each.is_done)
+            unsent = [action.id for action in done if action.target.side is Side.WORKSPACE]
+            messages = dict.fromkeys(unsent, "the push was refused, or another machine was faster")
+            self.session.state.journal.step_skipped(outcome.run, messages, self.session.now_ns())
 
     # The next sync
 

@@ -612,6 +612,9 @@ def test_a_push_that_the_host_refuses_is_not_interrupted(laptop: Machine, bare: 
     hook.chmod(0o755)
     laptop.append(A, 1, "b", LONG_AGO + 60 * SECOND)
     assert "the host refused the push: remote: too large" in refused(laptop, "sync", code=4)
+    (log,) = laptop.run("log", "-n", "1").stdout.splitlines()
+    assert "1 skipped" in log, "it was not sent"
+    assert "sent" not in log
     hook.unlink()
     found = laptop.sync()
     assert len(found["sent"]) == 1
