@@ -371,7 +371,12 @@ def _since(state: State, run: str, project: str) -> LaterChanges:
     syncs = _syncs(state)
     gone = (run_id for run_id, path in made_in.items() if not _is_there(path) and later[run_id].checkout not in syncs)
     elsewhere = {run_id: path for run_id, path in made_in.items() if path not in (None, project)}
-    return replace(changes, gone=frozenset(gone), elsewhere=elsewhere)
+    marked = (
+        key
+        for key, run_id in changes.changed.items()
+        if later[run_id].checkout in syncs and key not in saved_conversations(state, later[run_id])
+    )
+    return replace(changes, gone=frozenset(gone), elsewhere=elsewhere, marked=frozenset(marked))
 
 
 def _reach(state: State, run: Run, runs: Mapping[str, Run]) -> set[str] | None:

@@ -79,7 +79,8 @@ class LaterChanges(Struct, frozen=True):
     """Later changes of a run's conversations: the newest run that ``changed`` each, and those already ``undone``.
 
     ``gone``: runs that can't be undone, because their checkout no longer exists. ``recovered``: the recovery that had
-    restored a conversation here, and was undone. ``elsewhere``: the projects of runs in other checkouts.
+    restored a conversation here, and was undone. ``elsewhere``: the projects of runs in other checkouts. ``marked``:
+    conversations of which a sync has changed the private mark alone, which no undo of a sync changes.
     """
 
     changed: Mapping[str, str]
@@ -87,6 +88,7 @@ class LaterChanges(Struct, frozen=True):
     gone: frozenset[str] = frozenset()
     recovered: Mapping[str, str] = field(default_factory=dict)
     elsewhere: Mapping[str, str] = field(default_factory=dict)
+    marked: frozenset[str] = frozenset()
 
 
 def undone_runs(

@@ -169,6 +169,22 @@ def test_an_undo_of_a_sync_changes_no_private_mark(laptop: Machine, desktop: Mac
     assert private(laptop, desktop) == [[A], [A]]
 
 
+def test_a_refused_undo_suggests_no_undo_of_a_sync_that_has_taken_a_mark_alone(
+    laptop: Machine, desktop: Machine
+) -> None:
+    desktop.run("project", str(A), "--yes")
+    laptop.append(A, 1, "b", LONG_AGO + 60 * SECOND)
+    laptop.sync()
+    desktop.sync()
+    desktop.run()
+    laptop.run("local", str(A))
+    laptop.sync()
+    desktop.sync()
+    shown = desktop.run("undo", "--yes", code=4).output
+    assert "no undo changes a private mark that a sync has taken; restore this conversation alone" in shown
+    assert "undo that first" not in shown
+
+
 def test_the_undo_of_a_removal_brings_back_a_private_conversation(laptop: Machine, desktop: Machine) -> None:
     laptop.run("local", str(A))
     laptop.run("rm", str(A), "--yes")

@@ -263,7 +263,10 @@ def _without_request(past: PastRun, record: ConversationRecord) -> ConversationR
     return replace(record, intent=Intent(IntentKind.REMOVED, place=place, run=past.id))
 
 
-def _way_on(run: str, since: LaterChanges) -> str:
+def _way_on(conversation: str, since: LaterChanges) -> str:
+    run = since.changed[conversation]
+    if conversation in since.marked:
+        return "no undo changes a private mark that a sync has taken"
     if run in since.gone:
         return "the checkout of that run is gone"
     there = f" --workspace {typed(since.elsewhere[run])}" if run in since.elsewhere else ""
@@ -284,7 +287,7 @@ class _Undo:
         self._managed = (rules.format.metadata_file, *rules.format.stream_files)
         self.builder = PlanBuilder()
         self.refused = {
-            key: f"run {run} changed it since; {_way_on(run, past.since)}" for key, run in past.since.changed.items()
+            key: f"run {run} changed it since; {_way_on(key, past.since)}" for key, run in past.since.changed.items()
         }
         now = {key for key, intent in world.baseline.intents.items() if is_local(intent)}
         before = {key for key, record in past.remembered.items() if _is_local(record)}
@@ -433,7 +436,7 @@ class _Undo:
     def _or_alone(self, conversation: str) -> str:
         """Return that the conversation can be restored by itself, after the reason why the run can't be undone."""
         since = self.past.since
-        can_be_undone = since.changed[conversation] not in since.gone
+        can_be_undone = since.changed[conversation] not in since.gone and conversation not in since.marked
         return ", or restore only this conversation" if can_be_undone else "; restore this conversation alone"
 
     def _step(self, action: Action, kind: Kind) -> Step:

@@ -126,6 +126,12 @@ REMOVED = ran(stored(B), here(A, B), A, B)
             here(A),
             "run later changed it since; undo that first: reconcile undo later --workspace /home/me/wt",
         ),
+        (
+            replace(IMPORTED, since=LaterChanges({"jp-c1": "later"}, frozenset(), marked=frozenset({"jp-c1"}))),
+            stored(A),
+            here(A),
+            "run later changed it since; no undo changes a private mark that a sync has taken",
+        ),
     ],
 )
 def test_refused(past: PastRun, store: Snapshot, workspace: Snapshot, message: str) -> None:
@@ -150,8 +156,10 @@ def test_what_a_refused_one_was_before_can_be_restored() -> None:
     assert item.message.endswith("undo that first: reconcile undo later, or restore only this conversation")
     assert item.resolve == ("reconcile restore jp-c1@run",)
     gone = LaterChanges({"jp-c1": "later"}, frozenset(), gone=frozenset({"later"}))
-    (item,) = undo(replace(EDITED, since=gone), stored(LONGER_A), here(LONGER_A)).held
-    assert item.message.endswith("; restore this conversation alone")
+    marked = LaterChanges({"jp-c1": "later"}, frozenset(), marked=frozenset({"jp-c1"}))
+    for since in (gone, marked):
+        (item,) = undo(replace(EDITED, since=since), stored(LONGER_A), here(LONGER_A)).held
+        assert item.message.endswith("; restore this conversation alone")
 
 
 def test_only_what_the_vault_has_can_be_restored_alone() -> None:
