@@ -111,7 +111,7 @@ def run_sync(options: Options, command: str, url: str | None, half: Half, planne
             place.note_contact()
         for message in sync.session.messages:
             print_message(options, message)
-    _report(options, shared, place, report)
+    _report(options, shared, place, report, half)
     if half is Half.PULL and questions is not None and (kept := questions.kept_here):
         stays = "1 conflict stays" if kept == 1 else f"{kept} conflicts stay"
         message = f"{stays}: a pull sends nothing; `reconcile sync` asks again, and sends the version that you take"
@@ -202,7 +202,7 @@ def _ids(options: Options, form: Format) -> frozenset[str]:
     return frozenset(ids)
 
 
-def _report(options: Options, shared: Shared, place: RemotePlace, report: Report) -> None:
+def _report(options: Options, shared: Shared, place: RemotePlace, report: Report, half: Half) -> None:
     if options.json:
         print_document(options, _document(options, place, report))
         return
@@ -224,7 +224,7 @@ def _report(options: Options, shared: Shared, place: RemotePlace, report: Report
             lines.append(f"    {restore_of(conflict.id, conflict.run, conflict.unit)}{options.sides}")
     if report.ahead and options.quiet:
         print_warning(options, _clock_words(report.ahead))
-    for note in () if options.quiet else _notes(report):
+    for note in () if options.quiet else _notes(report, has_sent=not options.is_dry and half is not Half.PULL):
         lines += wrap(note, style.columns, "", "  ")
     if report.secrets:
         from .sent_secrets import carriers_sent, sent_words, unsent_words  # here: few syncs send a secret
@@ -236,21 +236,22 @@ def _report(options: Options, shared: Shared, place: RemotePlace, report: Report
         words = with_local_times(f"blocked: {visible(naming_remote(message, shared.remotes, place))}")
         lines += wrap(words, style.columns, "", "  ")
     if not options.quiet:
-        ending = _counts(listed, shared.roots.noun, len(report.held), is_dry=options.is_dry)
+        ending = _counts(listed, shared.roots.noun, len(report.held), half, is_dry=options.is_dry)
         if report.taken and not options.is_dry:
             ending += _next_command(options, shared, listed["taken"])
         lines += [*([""] if lines else []), *wrap(f"{place.name}: {ending}.", style.columns, "", "  ")]
     show(lines)
 
 
-def _notes(report: Report) -> Iterator[str]:
+def _notes(report: Report, *, has_sent: bool) -> Iterator[str]:
     """Yield what a sync has found out about another machine, or the remote."""
     if report.ahead:
         yield _clock_words(report.ahead)
     if report.interrupted_push is not None:
         yield f"the push of an earlier sync, which was interrupted, has {report.interrupted_push}"
     if report.was_set_back:
-        yield "the remote was set back to an earlier commit; a sync sends what is missing there"
+        what = "this sync has sent what was missing there" if has_sent else "a sync sends what is missing there"
+        yield f"the remote was set back to an earlier commit; {what}"
 
 
 def _entry_lines(listed: Mapping[str, Sequence[Entry]], report: Report, style: Style, *, is_dry: bool) -> Iterator[str]:
@@ -422,11 +423,12 @@ def _by_session(report: Report, shared: Shared) -> dict[str, list[Entry]]:
     return listed
 
 
-def _counts(listed: Mapping[str, Sequence[Entry]], noun: str, held: int, *, is_dry: bool) -> str:
+def _counts(listed: Mapping[str, Sequence[Entry]], noun: str, held: int, half: Half, *, is_dry: bool) -> str:
     """Return the end of the report: how much is sent, taken and removed; if nothing is, how much is blocked."""
     words = {
         "sent": ("sent", "to send"),
         "taken": ("taken", "to take"),
+        "forked": ("forked", "to fork"),
         "removed_here": ("removed here", "to remove here"),
         "removed_there": ("removed there", "to remove there"),
         "replaced_forks": ("replaced by the same fork", "to replace by the same fork"),
@@ -435,9 +437,12 @@ def _counts(listed: Mapping[str, Sequence[Entry]], noun: str, held: int, *, is_d
         "private_there": ("made private on every machine", "to make private on every machine"),
         "private_no_longer_there": ("no longer private on any machine", "to be no longer private on any machine"),
     }
-    parts = [f"{len(listed[name])} {texts[is_dry]}" for name, texts in words.items() if listed[name]]
+    unsent = _ids_of(listed["forked"]) - _ids_of(listed["sent"])
+    counts = {name: len(unsent if name == "forked" else listed[name]) for name in words}
+    parts = [f"{count} {words[name][is_dry]}" for name, count in counts.items() if count]
     if not parts:
-        return f"{held} blocked, nothing else to send or to take" if held else "nothing to send or to take"
+        what = {Half.BOTH: "to send or to take", Half.PULL: "to take", Half.PUSH: "to send"}[half]
+        return f"{held} blocked, nothing else {what}" if held else f"nothing {what}"
     count, what = parts[0].split(" ", 1)
     first = f"{count} {noun}{'' if count == '1' else 's'} {what}"
     return ", ".join((first, *parts[1:])) + ("; a dry run changes nothing" if is_dry else "")

@@ -795,14 +795,18 @@ def test_a_pull_takes_and_sends_nothing(laptop: Machine, desktop: Machine, bare:
     desktop.run("local", str(B))
     tip = git(bare, "rev-parse", REF)
     assert not desktop.half("pull", "-n")["sent"]
+    shown = desktop.run("pull", "-n").stdout.splitlines()
+    assert shown[-1] == "origin: 1 conversation to fork, 1 to remove here; a dry run changes nothing."
     found = desktop.half("pull")
     assert not found["sent"]
     assert (len(found["forked"]), len(found["removed_here"])) == (1, 1)
     assert git(bare, "rev-parse", REF) == tip
     again = desktop.half("pull")
     assert not any(again[key] for key in ("sent", "taken", "forked", "removed_here", "held"))
+    assert desktop.run("pull").stdout == "origin: nothing to take.\n", "there is something to send"
     sent = ids(desktop.half("push")["sent"])
     assert f"jp-c{B}" in sent
+    assert desktop.run("push").stdout == "origin: nothing to send.\n"
     laptop.sync()
     assert "local: not copied" in laptop.run("status", str(B)).output
     assert sum(1 for _ in laptop.store.glob("*/events.json")) == 3
