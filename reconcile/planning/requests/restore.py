@@ -64,11 +64,14 @@ def plan_restore(
             nodes = nodes_of(workspace)
             _write(builder, nodes[view.workspace.main.path], there, Kind.PROJECT, view, rules, now_ns)
             _rename(builder, nodes, view.workspace.main, units, policy, rules)
+    actions = renumbered(builder)
+    # If both sides have this version already, what was set aside is still as it was.
+    aside = [key for key in sorted(baseline.asides) if key[0] == conversation] if actions else []
     plan = Plan(
         layout=policy.layout.value,
-        actions=renumbered(builder),
+        actions=actions,
         outline=(Heading(conversation, title, 0),),
-        asides=tuple((key, None) for key in sorted(baseline.asides) if key[0] == conversation),
+        asides=tuple((key, None) for key in aside),
         waiting=(((conversation, Verb.REMOVE), None),) if (conversation, Verb.REMOVE) in baseline.waiting else (),
         policy=policy,
         now_ns=now_ns,

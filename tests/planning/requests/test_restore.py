@@ -104,6 +104,17 @@ def test_a_base_configuration_goes_alone_where_nothing_else_differs() -> None:
     assert written(unit("stream", "events.json"), store=(legacy,), workspace=()) == ["+store:1-a/events.json"]
 
 
+def test_a_version_that_both_sides_have_already_changes_no_record() -> None:
+    """A title that is restored once more doesn't end what was decided about the events."""
+    key = ("jp-c1", "stream")
+    baseline = replace(agreed_on(A), asides={key: AsideRecord(AsideKind.KEPT, "a", "b")})
+    (metadata,) = (file for file in stored(A).copies[0].files if file.name == "metadata.json")
+    saved = SavedFile(metadata.size, 5, metadata.digest or "", "vault:metadata.json")
+    same = SavedUnit("jp-c1", "metadata", "1-a", {"metadata.json": saved})
+    plan = plan_restore([same], stored(A), here(A), baseline, Policy(), RULES, 7)
+    assert (plan.actions, plan.asides) == ((), ())
+
+
 def test_all_that_a_restored_version_plans() -> None:
     record = AsideRecord(AsideKind.BEHIND, "a", "b")
     keys = [("jp-c1", "stream"), ("jp-c2", "metadata"), ("jp-c1", "metadata")]
