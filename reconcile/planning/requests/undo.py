@@ -176,7 +176,8 @@ def plan_undo(
     if policy.only or policy.below:
         chosen &= _named(policy, world.baseline)
     actions = undo.kept_of(chosen)
-    again = f"reconcile undo {past.id} {limits_of(policy)}--allow-bulk-removal"
+    command = f"reconcile {'redo' if past.repeats else 'undo'} {past.id}"
+    again = f"{command} {limits_of(policy)}--allow-bulk-removal"
     bulk = bulk_undo(actions, whole, rules, again, lambda conversation: undo.directories.has(conversation, Side.STORE))
     if bulk is not None and not policy.accept_bulk:
         return Plan(layout=policy.layout.value, held=(bulk,), policy=policy, now_ns=now_ns, about=frozenset())
@@ -203,7 +204,7 @@ def plan_undo(
         actions=renumbered(actions),
         held=(
             *(undo.item(conversation) for conversation in ordered if conversation in undo.refused),
-            *git_is_busy(policy.git_busy, waits, f"reconcile undo {past.id}"),
+            *git_is_busy(policy.git_busy, waits, command),
         ),
         notes=(
             *(

@@ -608,6 +608,8 @@ def test_many_directories_go_only_when_that_is_accepted() -> None:
     (held,) = undo(imported, *sides).held
     assert (held.reason, held.resolve) == (Reason.BULK, ("reconcile undo run --allow-bulk-removal",))
     assert held.message == "store: 7 of 7 directories would be removed: 7-x7, 6-x6, 5-x5, 4-x4, 3-x3 and 2 more"
+    (redo,) = undo(replace(imported, repeats=True), *sides).held
+    assert redo.resolve == ("reconcile redo run --allow-bulk-removal",)
     assert (undo(imported, *sides).actions, undo(imported, *sides).about) == ((), frozenset())
     others = [f'{number}-x  metadata 09:00 title "X"  stream 09:00 [1]' for number in range(20, 50)]
     assert undo(imported, stored(*lines), here(*lines, *others)).held == (held,)
