@@ -177,7 +177,7 @@ def add(
         raise
     place = place._replace(encrypt=is_encrypted)  # so it is never taken for one without encryption
     record(place)
-    for line in _readers(place, is_encrypted=is_encrypted):
+    for line in _readers(place, found, is_encrypted=is_encrypted, syncs=syncs):
         print_message(options, line)
     if not (is_encrypted or is_first) and found is None:
         again = [
@@ -266,12 +266,23 @@ def _about_name(place: RemotePlace, *, is_new: bool) -> str:
     return f"it has {place.store} already: a sync merges that with the store of this machine"
 
 
-def _readers(place: RemotePlace, *, is_encrypted: bool) -> Iterator[str]:
-    """Yield who can read a remote, and what stays visible in an encrypted one."""
+def _readers(place: RemotePlace, found: FormatFile | None, *, is_encrypted: bool, syncs: bool) -> Iterator[str]:
+    """Yield who can read a remote, and what stays visible in an encrypted one.
+
+    If it isn't encrypted for this machine, the error of a sync that follows (``syncs``) has the way.
+    """
     if not is_encrypted:
         yield f"{place.name}: {place.shown}; whoever can read that repository can read what a sync sends"
         return
-    yield f"{place.name}: {place.shown}; encrypted, for the key in {short_path(place.keys.path)}: keep a copy of it"
+    who, way = f"encrypted, for the key in {short_path(place.keys.path)}: keep a copy of it", None
+    try:
+        if found is not None:
+            coding_of(found, place.keys)
+    except RemoteError as error:
+        who, way = error.message, None if syncs else error.hint
+    yield f"{place.name}: {place.shown}; {who}"
+    if way is not None:
+        yield way
     yield (
         "whoever can read that repository sees the number of files, their sizes, the times of syncs, and the name "
         f"{place.store}"

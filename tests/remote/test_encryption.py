@@ -65,7 +65,9 @@ def test_no_machine_takes_a_new_encrypted_remote_for_another_one(tmp_path: Path,
     tree = git(bare, "ls-tree", "-r", "--name-only", REF)
     assert tree == "format"
     added = desktop.run(*command.split(), str(bare), code=0 if "add" in command else 4).output
-    assert ("encrypted, for the key in" if "add" in command else "no key of this machine opens it") in added
+    assert "keep a copy of it" not in added
+    assert "the remote is encrypted, and no key of this machine opens it" in added
+    assert f"on a machine that can read it: reconcile remote key add {key_of(desktop)}" in added
     assert "no key of this machine opens it" in desktop.run("sync", code=4).output
     assert git(bare, "rev-list", "--count", REF) == "1"
     assert "to send" in laptop.run("status").output
@@ -94,7 +96,7 @@ def test_another_machine_begins_a_remote_while_it_is_added(
     monkeypatch.setattr(Keys, "new", slow)
     said = laptop.run("remote", "add", "--encrypt", str(bare), code=0 if is_encrypted else 4).output
     assert (
-        "encrypted, for the key in" if is_encrypted else "the remote is in use already, and is not encrypted"
+        "no key of this machine opens it" if is_encrypted else "the remote is in use already, and is not encrypted"
     ) in said
     assert json.loads(laptop.run("remote", "--json").stdout)["remotes"] == [] or is_encrypted
 
