@@ -62,11 +62,12 @@ def further(plan: Plan, roots: Roots, lost: Iterable[Lost] = (), empty: int = 0,
     the number that was removed here before; the plan has those that it notices. Of sessions that colleagues share, one
     of them may have withdrawn what went.
     """
-    if any(item.conversation is None and item.reason is Reason.UNREADABLE for item in plan.held):
-        yield "reconcile doctor", "shows how to repair what can't be read"
+    unread = any(item.conversation is None and item.reason is Reason.UNREADABLE for item in plan.held)
     if invalid := _count(item.conversation for item in plan.held if item.reason is Reason.INVALID):
         and_empty = ", and what to do about empty directories" if empty else ""
         yield "reconcile doctor", f"shows how to repair or remove invalid files{and_empty} ({invalid + empty})"
+    elif unread:
+        yield "reconcile doctor", "shows how to repair what can't be read"
     if count := _count(item.conversation for item in plan.aside if item.reason is Reason.BEHIND_ASIDE):
         yield "reconcile project --behind", f"updates older versions here ({count})"
     diverged = (item.conversation for item in plan.held if item.reason is Reason.DIVERGED_HELD)
@@ -141,7 +142,8 @@ def decisions_about(plan: Plan, conversation: str) -> list[Way]:
     found = list(dict.fromkeys(command for item in held or aside for command in item.resolve))
     if len(found) == 2 and all(item.reason is Reason.SECRET for item in held or aside):
         return [(found[0], "publishes it with the secret, or"), (found[1], "keeps it private, in the store")]
-    return [(command, "settles it" if command == found[-1] else "or") for command in found]
+    last = "shows how to repair it" if found == ["reconcile doctor"] else "settles it"
+    return [(command, last if command == found[-1] else "or") for command in found]
 
 
 def _blocked(plan: Plan) -> Iterator[Item]:

@@ -10,7 +10,19 @@ from reconcile.model.names import CHILDREN
 from reconcile.model.plan import Item, Kind
 from reconcile.model.policy import ProjectRequest
 from reconcile.model.reasons import Reason
-from reconcile.model.snapshot import ARCHIVE, EXTRA, METADATA, STREAM, TRASH, WHOLE, Fault, ParentKind, Place, Side
+from reconcile.model.snapshot import (
+    ARCHIVE,
+    EXTRA,
+    METADATA,
+    STREAM,
+    TRASH,
+    WHOLE,
+    Fault,
+    ParentKind,
+    Place,
+    Side,
+    Unreadable,
+)
 from reconcile.model.units import unit_text
 from reconcile.planning.builder import owner_of
 from reconcile.planning.conflicts import blocked, commands, conflict_of, taken
@@ -259,6 +271,8 @@ def _report_held(context: PlanningContext, view: View, verdict: Verdict) -> None
         resolve = (f"reconcile resolve {typed(view.id)} --take {other.value}",) if sound else ()
         if view.local and other is Side.STORE:  # no run writes to it
             resolve = (f"reconcile doctor --quarantine {typed(view.id)}",)
+        if isinstance(unit.fault, Unreadable):  # the vault can't save it either, so that no run replaces it
+            resolve = ("reconcile doctor",)
         assert unit.fault is not None  # noqa: S101 - the verdict has the faulty ones
         context.hold_file(view, verdict.unit, unit.copy, unit.fault, *resolve)
     if not verdict.faulty:

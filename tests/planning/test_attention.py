@@ -347,6 +347,7 @@ def test_a_workspace_that_can_not_be_read_is_not_called_empty() -> None:
 def test_a_file_that_can_not_be_read_is_told_once_with_each_cause(cause: str, count: int) -> None:
     workspace = unreadable(here(A), "1-a/events.json")
     (held,) = plan_of(stored(A), workspace, agreed_on(A)).held
+    assert held.resolve == ("reconcile doctor",), "the vault can't save it, so that no decision replaces it"
     words = held.message.partition(": ")[2] if cause == "the same" else "File name too long"
     workspace = replace(workspace, problems=(Problem("1-a/events.json", words),))
     assert len(plan_of(stored(A), workspace, agreed_on(A)).held) == count

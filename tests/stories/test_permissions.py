@@ -270,7 +270,10 @@ def test_what_can_not_be_read_is_told_once(world: World) -> None:
     world.reconcile()
     with mode(world.workspace / "17500000001-it" / "events.json", 0):
         code, told, _ = bounded(world)
+        one = bounded(world, "status", "17500000001")[1]
     assert (code, told.count("can't be read"), "1 blocked; nothing else to do." in told) == (4, 1, True), told
+    assert ("  reconcile doctor" in told, "--take" in told) == (True, False), "no decision settles it"
+    assert one.endswith(f"  reconcile doctor --workspace {world.project}\n      shows how to repair it\n")
     with mode(world.workspace / "17500000001-it", 0):
         code, told, said = bounded(world, "resolve", "17500000001", "--take", "store")
     assert code == 4
