@@ -186,6 +186,10 @@ class PlanningContext(Struct, kw_only=True):
             gone &= not (hidden or view.store.trashed)
         return gone and self.presences[view.id].goal is not Goal.REMOVE
 
+    def is_hidden(self, view: View) -> bool:
+        """Tell whether its directory may be in a part of the workspace that the scan could not read."""
+        return view.workspace.main is None and view.agreed is not None and self.sides.hides(view.agreed.place)
+
     def container_of(self, conversation: str) -> str | None:
         """Return the conversation in whose directory the layout places this one; None for the top."""
         if self.policy.layout is Layout.FLAT or conversation not in self.tree:

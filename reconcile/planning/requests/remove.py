@@ -106,8 +106,9 @@ def with_new_children(context: PlanningContext, going: Mapping[str, Children]) -
 
 
 def keeping_parents(context: PlanningContext) -> Edits | None:
-    """Return the edits without removals that would orphan a child; None if all removals may stay.
+    """Return the edits without removals that would leave a directory or orphan a child; None if all may stay.
 
+    A conversation leaves both sides or none, so that one stays whose directory in the workspace the scan can't see.
     A child that can't get another parent now keeps its parent, and everything above that (docs/design/run.md#rule-47).
     The other children of those keep their parent too.
     """
@@ -117,7 +118,9 @@ def keeping_parents(context: PlanningContext) -> Edits | None:
         for conversation, heirs in edits.heirs.items()
     }
     above = {child: parent for parent, children in edits.below.items() for child in children}
-    staying = _staying(context, stuck, above)
+    staying = _staying(
+        context, stuck, above, [each for each in edits.deleted if context.is_hidden(context.views[each])]
+    )
     if not staying:
         return None
     parents = {child: edits.parents[child] for children in stuck.values() for child in children}
@@ -138,9 +141,12 @@ def keeping_parents(context: PlanningContext) -> Edits | None:
     )
 
 
-def _staying(context: PlanningContext, stuck: Mapping[str, list[str]], above: Mapping[str, str]) -> dict[str, str]:
+def _staying(
+    context: PlanningContext, stuck: Mapping[str, list[str]], above: Mapping[str, str], hidden: Sequence[str]
+) -> dict[str, str]:
     """Return the conversations that stay, with the reason: those with such a child, and those above them."""
-    staying = {
+    staying = dict.fromkeys(hidden, "not removed, since its directory in the workspace can't be read")
+    staying |= {
         conversation: f"not removed, since its children are blocked: {context.names(children)}"
         for conversation, children in stuck.items()
         if children

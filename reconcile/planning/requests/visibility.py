@@ -233,7 +233,9 @@ def localize(context: PlanningContext, ids: tuple[str, ...]) -> Edits:
             continue
         if context.views[target].workspace.main is None:
             if not context.views[target].local:
-                message = "local from now on, in every checkout; it is not in this workspace"
+                is_hidden = context.is_hidden(context.views[target])
+                here = "its directory here leaves once it can be read" if is_hidden else "it is not in this workspace"
+                message = f"local from now on, in every checkout; {here}"
                 notes.append(Note(conversation=target, reason=Reason.LOCALIZED, message=message))
             continue
         leaving[target] = Reason.LOCALIZED

@@ -315,6 +315,33 @@ def test_nothing_is_removed_while_a_side_is_away() -> None:
     assert (plan.actions, plan.waiting) == ((), ())
 
 
+def test_what_cannot_be_seen_here_stays_in_the_store_with_all_above_it() -> None:
+    """A conversation leaves both sides or none."""
+    why = "not removed, since its directory in the workspace can't be read"
+    for target, hidden, present in (("jp-c4", "4-d", (A, NESTED)), ("jp-c1", "1-a/conversations/2-b", (A, D))):
+        unseen = replace(here(*present, H), problems=(Problem(hidden, "permission denied"),))
+        policy = Policy(request=RemoveRequest((target,), children=Children.CASCADE))
+        plan = plan_of(stored(*ALL), unseen, KNOWN, policy)
+        assert (plan.actions, plan.waiting) == ((), ())
+        held = {item.conversation: item.message for item in plan.held}
+        assert held["jp-c4" if target == "jp-c4" else "jp-c2"] == why
+        assert target in held
+
+
+@pytest.mark.parametrize(
+    ("problems", "words"),
+    [
+        ((Problem("4-d", "denied"),), "its directory here leaves once it can be read"),
+        ((), "it is not in this workspace"),
+    ],
+)
+def test_what_becomes_local_is_said_to_be_here_if_it_may_be(problems: tuple[Problem, ...], words: str) -> None:
+    unseen = replace(here(A, NESTED, H), problems=problems)
+    plan = plan_of(stored(*ALL), unseen, KNOWN, Policy(request=LocalRequest(("jp-c4",))))
+    (note,) = [note for note in plan.notes if note.conversation == "jp-c4"]
+    assert note.message == f"local from now on, in every checkout; {words}"
+
+
 def decided() -> Baseline:
     """Return what is remembered after a decision for the store's version that met a merge."""
     policy = Policy(decisions={"jp-c4": Take.STORE}, git_busy="a merge")
