@@ -40,7 +40,7 @@ from ..output.documents import print_document
 from ..output.interaction import confirm_or_exit, print_message, print_warning, waiting_callback
 from ..output.tables import Column, table
 from ..output.text import Style, format_time, message_text, short_path, show, size
-from .first import confirm_first, counts, encrypting
+from .first import confirm_first, counts
 from .naming import errors_name
 from .sent_secrets import unsent_words
 
@@ -194,9 +194,7 @@ def add(
     if known_as is not None:
         print_message(options, _about_name(place, is_new=found is None))
     amount, carriers = Amount.of(options, shared.roots, with_secrets=not (is_encrypted or syncs) and found is None)
-    for line in _about_amount(
-        shared.roots, amount, place, is_new=found is None, syncs=syncs, is_encrypted=is_encrypted
-    ):
+    for line in _about_amount(shared.roots, amount, is_new=found is None, syncs=syncs, is_encrypted=is_encrypted):
         print_message(options, line)
     if carriers:
         print_warning(options, unsent_words(carriers, shared.roots.noun, shared.remotes, place))
@@ -208,9 +206,7 @@ def refuse_projects_own(shared: Shared, place: RemotePlace) -> None:
     refuse_commits_of_project(place.engine.branches(), place.shown, shared.roots.project)
 
 
-def _about_amount(
-    roots: Roots, amount: Amount, place: RemotePlace, *, is_new: bool, syncs: bool, is_encrypted: bool
-) -> Iterator[str]:
+def _about_amount(roots: Roots, amount: Amount, *, is_new: bool, syncs: bool, is_encrypted: bool) -> Iterator[str]:
     """Yield how much the store has, and whether it is sent; nothing if the store is empty."""
     if not amount.files:
         return
@@ -226,8 +222,7 @@ def _about_amount(
     is_readable = syncs and is_new and not is_encrypted
     yield f"the store of this project has {count}; {sent}{', not encrypted' if is_readable else ''}"
     if is_readable:
-        command = encrypting(place.shown)
-        yield f"to encrypt what is sent, use an empty repository: {command}"
+        yield "to encrypt what is sent, use another repository, an empty one: reconcile remote add --encrypt URL"
 
 
 def _counted(count: int, noun: str) -> str:

@@ -40,13 +40,9 @@ def confirm_first(options: Options, roots: Roots, shown: str) -> None:
         f"that repository can read {them}. To encrypt what is sent, answer no, and then:"
     )
     # A command is never wrapped: people copy it.
-    if not confirm(options, f"\n{text}\n  {encrypting(shown)}\nSend {them}?"):
+    command = f"reconcile remote add --encrypt {quoted_path(shown)}{options.sides}"
+    if not confirm(options, f"\n{text}\n  {command}\nSend {them}?"):
         cancel(options)
-
-
-def encrypting(shown: str) -> str:
-    """Return the command that adds a remote with encryption."""
-    return f"reconcile remote add --encrypt {quoted_path(shown)}"
 
 
 def counts(options: Options, roots: Roots, *, with_secrets: bool = False) -> tuple[int, int, list[Carrier]]:

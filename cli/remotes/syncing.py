@@ -183,10 +183,10 @@ def _place(options: Options, command: str, shared: Shared, url: str | None, half
         return shared.remote(url, command)  # a word is no address: no remote has this name
     if options.is_dry:
         shown = without_password(url)
+        words = f"reconcile remote add {quoted_path(shown)}", f"reconcile sync --dry-run {quoted_path(shown)}"
         raise Misuse(
             f"{shown} is not known yet, and a dry run adds nothing",
-            "add it, which sends and takes nothing: "
-            f"reconcile remote add {quoted_path(shown)} && reconcile sync --dry-run",
+            f"add it, which sends and takes nothing: {' && '.join(f'{each}{options.sides}' for each in words)}",
         )
     place, _ = add(options, shared, url, None, syncs=half is not Half.PULL)
     options.nothing = f"the remote {place.name} was added, but nothing else"

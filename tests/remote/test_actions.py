@@ -350,7 +350,7 @@ def test_a_new_remote_without_encryption_names_the_commands_that_encrypt_it(tmp_
     assert "nothing of it is sent yet" not in synced, "the sync has sent everything"
     assert "1 of them private, in 3 files" in synced
     assert "this sync sends it, not encrypted" in synced
-    assert "to encrypt what is sent, use an empty repository: reconcile remote add --encrypt " in synced
+    assert "to encrypt what is sent, use another repository, an empty one: reconcile remote add --encrypt URL" in synced
 
 
 @pytest.mark.parametrize("ways", [(), ("local",), ("rm",)], ids="-".join)
