@@ -16,7 +16,7 @@ from reconcile.model.policy import NO_CONVERSATION
 from reconcile.model.reasons import Reason
 from reconcile.planning.context import Edits
 from reconcile.planning.requests.recover import coming
-from reconcile.planning.rules.content import Outcome
+from reconcile.planning.rules.content import Outcome, is_conflict
 from reconcile.planning.rules.presence import Goal
 
 if TYPE_CHECKING:
@@ -143,11 +143,11 @@ def _older_units(context: PlanningContext) -> Iterator[tuple[str, str]]:
 
 
 def outdated(context: PlanningContext) -> list[str]:
-    """Return the conversations of which a plain run writes a newer version to the workspace."""
+    """Return the conversations of which a plain run writes a newer version to the workspace; of a conflict, none is."""
     return [
         conversation
         for conversation, verdicts in context.verdicts.items()
-        if any(verdict.outcome is Outcome.TO_WORKSPACE for verdict in verdicts.values())
+        if any(each.outcome is Outcome.TO_WORKSPACE and not is_conflict(each) for each in verdicts.values())
     ]
 
 

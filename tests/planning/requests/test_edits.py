@@ -405,6 +405,8 @@ def test_which_conversations_have_an_older_version_here() -> None:
     edited = B.replace('"B"', '"Z"').replace("09:00", "10:00", 1)
     context = context_of(stored(newer, edited, C), here(ours, B, C), agreed_on(newer, B, C))
     assert (behind(context), outdated(context)) == (["jp-c1"], ["jp-c2"])
+    conflict = context_of(stored(edited), here(B.replace('"B"', '"Y"')), agreed_on(B))
+    assert (behind(conflict), outdated(conflict)) == ([], [])
 
 
 def test_what_is_archived_is_not_put_there_but_by_recover() -> None:
