@@ -579,9 +579,12 @@ def _is_below(view: View, side: Side, tops: tuple[str, ...]) -> bool:
 
 
 def _ways(context: PlanningContext, conversation: str) -> list[str]:
-    view = context.views[conversation]
+    """Return the commands that choose a side. An invalid version can't be taken."""
+    sides = {side: context.views[conversation].side(side) for side in Side}
     return [
-        f"reconcile resolve {typed(conversation)} --take {side}" for side in Side if view.side(side).main is not None
+        f"reconcile resolve {typed(conversation)} --take {side}"
+        for side, versions in sides.items()
+        if versions.main is not None and not versions.faults
     ]
 
 
