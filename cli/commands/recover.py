@@ -32,7 +32,7 @@ from reconcile.planning.requests.recover import (
     offers,
     with_records,
 )
-from reconcile.planning.requests.visibility import behind, outdated
+from reconcile.planning.requests.visibility import behind, has_conflict, outdated
 
 from ..command import PLANS, Command
 from ..context import (
@@ -644,7 +644,7 @@ def _name_older_versions(options: Options, planning: PlanningContext, plain: Cal
         print_message(options, f"{count}: {planning.names(older)}; update from the store: reconcile project --behind")
     if older or changed:
         _name_nothing(options)
-    if changed := [each for each in changed if each not in undone]:
+    if changed := [each for each in changed if each not in undone and not has_conflict(planning, each)]:
         count, which = ("1 conversation is", "it") if len(changed) == 1 else (f"{len(changed)} are", "them")
         way = f"a run updates {which}: reconcile{options.sides}"
         print_message(options, f"{count} newer in the store: {planning.names(changed)}; {way}")

@@ -961,6 +961,7 @@ def test_recover_names_what_decides_an_undone_conflict(world: World) -> None:
     world.reconcile()
     for side, at in ((world.store, 2), (world.workspace, 1)):
         append(side / f"{FIRST}-it", 2, str(at), LONG_AGO + at * SECOND)
+    assert "newer in the store" not in world.run("recover", "--dry-run", "-w", world.project).output
     world.reconcile()
     world.reconcile("undo", "--yes", settled=False)
     told = world.run("recover", "--dry-run", "-w", world.project).output

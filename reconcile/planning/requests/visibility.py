@@ -143,12 +143,17 @@ def _older_units(context: PlanningContext) -> Iterator[tuple[str, str]]:
 
 
 def outdated(context: PlanningContext) -> list[str]:
-    """Return the conversations of which a plain run writes a newer version to the workspace; of a conflict, none is."""
+    """Return the conversations of which a plain run writes another version to the workspace."""
     return [
         conversation
         for conversation, verdicts in context.verdicts.items()
-        if any(each.outcome is Outcome.TO_WORKSPACE and not is_conflict(each) for each in verdicts.values())
+        if any(verdict.outcome is Outcome.TO_WORKSPACE for verdict in verdicts.values())
     ]
+
+
+def has_conflict(context: PlanningContext, conversation: str) -> bool:
+    """Tell whether both sides have edited a unit of a conversation, so that neither version is just newer."""
+    return any(map(is_conflict, context.verdicts[conversation].values()))
 
 
 def _private_above(context: PlanningContext, requested: Collection[str]) -> dict[str, str | None]:

@@ -26,7 +26,7 @@ from reconcile.planning.context import Edits, RefusedError
 from reconcile.planning.decide import decide
 from reconcile.planning.requests.edits import edits_of
 from reconcile.planning.requests.remove import keeping_parents
-from reconcile.planning.requests.visibility import behind, outdated
+from reconcile.planning.requests.visibility import behind, has_conflict, outdated
 from tests.support.scenarios.building import NOW_NS, agreed_on, context_of, here, plan_of, stored, unreadable, view_of
 from tests.support.scenarios.pure_level import RULES
 
@@ -406,7 +406,8 @@ def test_which_conversations_have_an_older_version_here() -> None:
     context = context_of(stored(newer, edited, C), here(ours, B, C), agreed_on(newer, B, C))
     assert (behind(context), outdated(context)) == (["jp-c1"], ["jp-c2"])
     conflict = context_of(stored(edited), here(B.replace('"B"', '"Y"')), agreed_on(B))
-    assert (behind(conflict), outdated(conflict)) == ([], [])
+    assert (behind(conflict), outdated(conflict)) == ([], ["jp-c2"])
+    assert (has_conflict(context, "jp-c2"), has_conflict(conflict, "jp-c2")) == (False, True)
 
 
 def test_what_is_archived_is_not_put_there_but_by_recover() -> None:
