@@ -24,7 +24,7 @@ from reconcile.remote.tree import FORMAT, coding_of, key_of, read_format, read_t
 from reconcile.state.schema import REMOTE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from reconcile.engine.session import Session
     from reconcile.model.baseline import BaselineEntry, Intent
@@ -59,7 +59,8 @@ class Known(Struct, frozen=True):
     that has removed, of the last sync that has removed something here, and ``rest`` is the run that has done the rest.
     ``marks`` are the private marks that attempts have taken from the remote since a swap was won last. ``forgets``: a
     drop of its history has begun here, and the mirror may have the old one yet. ``rotated`` is the public key of a
-    change of keys whose last push has begun here, and whose end is unknown.
+    change of keys whose last push has begun here, and whose end is unknown. ``left`` are the conversations of which the
+    last sync has not taken the version there, as it was for others alone, or as a person must decide.
     """
 
     commit: str | None = None
@@ -77,6 +78,7 @@ class Known(Struct, frozen=True):
     marks: dict[str, bool] = field(default_factory=dict)
     forgets: bool = False
     rotated: str | None = None
+    left: tuple[str, ...] = ()
 
 
 class Entry(NamedTuple):
@@ -270,15 +272,7 @@ def pending(session: Session, copies: Iterable[Copy], place: RemotePlace) -> Pen
     differing = [
         key
         for key, (copy, *_) in stored.items()
-        if key in marked & agreed.keys()
-        or (
-            key not in undone
-            and (
-                key not in agreed
-                or digests_of(copy, session.rules) != agreed[key].units
-                or is_archived(agreed[key].place) != copy.archived
-            )
-        )
+        if key in marked & agreed.keys() or (key not in undone and _differs(copy, agreed, session.rules))
     ]
     waiting = {key for key in known.waiting if key in stored and (key not in agreed or key not in differing)}
     differing = [key for key in differing if key not in waiting]
@@ -294,12 +288,32 @@ def pending(session: Session, copies: Iterable[Copy], place: RemotePlace) -> Pen
     if there is None:
         return Pending(len(sent), len(removed), len(tops((), lost, places)[1]) or None, 0, here, is_much)
     keys, coding = there
-    keys |= set(map(coding.key, lost))
+    keys |= set(map(coding.key, (*lost, *known.left)))
     shared = {id_: key for id_ in (*differing, *(gone - lost)) if keys and (key := coding.key(id_)) in keys}
     on_both = {counted_as(id_, places) for id_ in shared}
     to_send, to_remove = (len(set(each) - on_both) for each in (sent, removed))
     to_take = len(keys - set(shared.values()))
     return Pending(to_send, to_remove, to_take, len(on_both), here, is_much)
+
+
+def left_there(copies: Iterable[Copy], baseline: Baseline, kept: Collection[str], rules: Rules) -> tuple[str, ...]:
+    """Return the conversations of a remote whose version there is not the agreed one; ``copies`` are all it has.
+
+    What an undo leaves alone is none of them.
+    """
+    undone = {key for (key, unit), each in baseline.asides.items() if (unit, each.kind) == (WHOLE, AsideKind.UNDONE)}
+    apart = {*kept, *undone}
+    return tuple(
+        copy.conversation
+        for copy in copies
+        if copy.conversation not in apart and _differs(copy, baseline.agreed, rules)
+    )
+
+
+def _differs(copy: Copy, agreed: Mapping[str, BaselineEntry], rules: Rules) -> bool:
+    """Tell whether a copy is another version than the agreed one, or has another place."""
+    entry = agreed.get(copy.conversation)
+    return entry is None or digests_of(copy, rules) != entry.units or is_archived(entry.place) != copy.archived
 
 
 def _marked(session: Session, known: Known, place: RemotePlace) -> frozenset[str]:

@@ -42,6 +42,7 @@ from reconcile.remote.known import (
     Report,
     by_conversation,
     known_of,
+    left_there,
     note,
     steps_of,
     won,
@@ -242,6 +243,7 @@ class Sync:
             end = self._plan_and_apply(sides, start, known, report)
             tree, waiting, known = end.tree, end.waiting, end.known
             edits, removes, marks = ({}, [], {}) if self.half is Half.PULL else self._edits(end, known.kept, report)
+            known = replace(known, left=self._left(end, report))
         identity = tree.format.id if tree.format is not None else os.urandom(8).hex()
         if tree.format is None and edits:
             edits = {FORMAT: format_file(self.store, identity, tree.coding), **edits}
@@ -338,7 +340,7 @@ class Sync:
 
     def _last(self, known: Known) -> LastSync | None:
         """Return what the last sync has saved, if it was completed and still holds."""
-        if known.commit is None or known.pending is not None or known.waiting or known.shared:
+        if known.commit is None or known.pending is not None or known.waiting or known.shared or known.left:
             return None
         if self.session.readonly or self.planned is not None:
             return None
@@ -843,6 +845,15 @@ class Sync:
             if is_gone and not stone.local and is_local(baseline.intents.get(key)):
                 edits[tombstone_of(key, tree.coding)] = tree.coding.seal(encoded(replace(stone, local=True)))
         return edits, removes, private
+
+    def _left(self, end: _End, report: Report) -> tuple[str, ...]:
+        """Return the conversations of the remote that this sync has left out: the next `status` counts them."""
+        if not self.policy.only and not report.held:
+            return ()
+        there = end.engine.known.sides[Side.WORKSPACE]
+        copies = there.copies() if end.concerned is None else _some(there, end.concerned)
+        baseline = self.session.state.load(self.session.checkout, end.concerned)
+        return left_there(copies, baseline, end.known.kept, self.session.rules)
 
     def _mark(self, marks: Marks, conversation: str, intents: Mapping[str, Intent], old: Record | None) -> bool:
         """Return whether a conversation is private in the next commit; one that isn't synced now stays as it is."""

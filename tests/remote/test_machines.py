@@ -783,6 +783,18 @@ def test_a_first_sync_that_removes_leaves_nothing_to_send(
     assert "remote origin: 0 conversations to send, 0 to take, last" in machine.run("status").output
 
 
+def test_status_counts_what_a_sync_has_left_out(laptop: Machine, desktop: Machine) -> None:
+    for key in (A, B):
+        laptop.append(key, 1, "b", LONG_AGO + 60 * SECOND)
+    laptop.sync()
+    desktop.append(C, 1, "b", LONG_AGO + 60 * SECOND)
+    desktop.sync("--only", f"jp-c{A}")
+    assert "1 conversation to send, 1 to take" in desktop.run("status").output
+    assert len(desktop.sync()["taken"]) == 1
+    assert "0 conversations to send, 0 to take" in desktop.run("status").output
+    quiet(laptop, desktop)
+
+
 # The halves of a sync
 
 

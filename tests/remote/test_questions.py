@@ -225,6 +225,8 @@ def test_a_skipped_conflict_is_asked_about_again_and_the_rest_goes_on(titled: Ma
 def test_a_sync_that_leaves_all_out_says_so(titled: Machine) -> None:
     shown = asked(titled, answers="k\n", code=4)
     assert "origin: 1 blocked, nothing else to send or to take." in shown
+    told = titled.run("status").output
+    assert "0 conversations to send, 0 to take, 1 changed on both machines" in told
 
 
 @pytest.mark.long
