@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from reconcile.fs.hashing import digest
 from reconcile.model.baseline import AsideKind, Baseline, is_local
@@ -233,10 +234,10 @@ def synced_with(state: State, place: RemotePlace) -> Mapping[str, BaselineEntry]
     return _baseline(state, place).agreed
 
 
-def _baseline(state: State, place: RemotePlace) -> Baseline:
+def _baseline(state: State, place: RemotePlace, of: Callable[[str], str] = won) -> Baseline:
     mirror = os.path.realpath(place.mirror)
     rows = state.checkouts(with_remotes=True)
-    row = next((each.id for each in rows if each.project == mirror and each.identity == won(place.name)), None)
+    row = next((each.id for each in rows if each.project == mirror and each.identity == of(place.name)), None)
     return Baseline() if row is None else state.load(row)
 
 
@@ -261,9 +262,10 @@ def pending(session: Session, copies: Iterable[Copy], place: RemotePlace) -> Pen
     It is known by what the last sync left on both sides, and by the last fetch. The session is that of the project's
     own checkout.
     """
-    baseline = _baseline(session.state, place)
-    agreed = baseline.agreed
-    known, places = known_of(session.state, place.name), session.format.places
+    known, baseline = known_of(session.state, place.name), _baseline(session.state, place)
+    if known.pending is not None and _has_arrived(known.pending, place):
+        known, baseline = replace(known, commit=known.pending), _baseline(session.state, place, working)
+    agreed, places = baseline.agreed, session.format.places
     everything = by_conversation(copies)
     kept = {key for key in (*everything, *agreed) if counted_as(key, places) in known.kept}.union(known.kept)
     stored = {key: found for key, found in everything.items() if key not in kept}
@@ -294,6 +296,15 @@ def pending(session: Session, copies: Iterable[Copy], place: RemotePlace) -> Pen
     to_send, to_remove = (len(set(each) - on_both) for each in (sent, removed))
     to_take = len(keys - set(shared.values()))
     return Pending(to_send, to_remove, to_take, len(on_both), here, is_much)
+
+
+def _has_arrived(commit: str, place: RemotePlace) -> bool:
+    """Tell whether the last fetch has brought the commit of a push whose end was unknown."""
+    try:
+        seen = place.engine.seen()
+        return seen is not None and place.engine.contains(seen, commit)
+    except RemoteError:
+        return False
 
 
 def left_there(copies: Iterable[Copy], baseline: Baseline, kept: Collection[str], rules: Rules) -> tuple[str, ...]:

@@ -441,6 +441,8 @@ def test_an_ssh_server_that_dies_during_a_push(
     assert "Connection refused" in one.run("sync", code=1).output
     with ssh:
         assert f"has {result}" in one.run("sync", "--dry-run").output
+        count = int(result != "arrived")
+        assert f"{count} conversation{'' if count else 's'} to send, 0 to take, last" in one.run("status").output
         found = one.sync()
         assert found["interrupted_push"] == result
         assert len(found["sent"]) == (result != "arrived")
