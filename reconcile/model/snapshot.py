@@ -118,13 +118,17 @@ class Fault(Struct, frozen=True, gc=False):
         return f"{self.found} (expected {self.expected})"
 
 
+UNREAD = "can't be read"
+"""The words about a file that can't be read, without a cause."""
+
+
 class Unreadable(Fault, frozen=True, gc=False):
     """A fault of reading, not of content: the content is unknown, and may be valid. ``found`` is the cause."""
 
     @property
     def words(self) -> str:
         """The message for people, with the cause instead of what was expected."""
-        return f"can't be read ({self.found})" if self.found else "can't be read"
+        return f"{UNREAD} ({self.found})" if self.found else UNREAD
 
 
 Content: TypeAlias = bytes | Fault

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from reconcile.model.baseline import LOST, AsideKind, Intent, IntentKind
 from reconcile.model.commands import typed
 from reconcile.model.names import CHILDREN
@@ -16,6 +18,7 @@ from reconcile.model.snapshot import (
     METADATA,
     STREAM,
     TRASH,
+    UNREAD,
     WHOLE,
     Fault,
     ParentKind,
@@ -430,10 +433,15 @@ def unit_in_copy(form: Format, path: str) -> str:
 
 
 def _hold_problems(context: PlanningContext, side: Snapshot) -> None:
-    """Hold what can't be read on a side, but a file that is held with its conversation for the same cause."""
-    told = {item.place: item.message for item in context.held}
+    """Hold what can't be read on a side. A file that is held with its conversation gets the cause, if it has none."""
+    held = {item.place: number for number, item in enumerate(context.held) if item.place is not None}
     for problem in side.problems:
-        if problem.message not in told.get(Place(side.side, problem.path), ""):
+        place = Place(side.side, problem.path)
+        number = held.get(place)
+        is_cause = problem.message.startswith(UNREAD)
+        if number is not None and is_cause and context.held[number].words == UNREAD:
+            context.held[number] = replace(context.held[number], message=f"{place}: {problem.message}")
+        elif number is None or problem.message not in context.held[number].message:
             message = f"{side.side}:{problem.path or '.'}: {problem.message}; left alone until it can be read"
             context.held.append(_whole_side(Reason.UNREADABLE, message))
 

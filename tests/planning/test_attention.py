@@ -353,6 +353,15 @@ def test_a_file_that_can_not_be_read_is_told_once_with_each_cause(cause: str, co
     assert len(plan_of(stored(A), workspace, agreed_on(A)).held) == count
 
 
+def test_an_extra_that_can_not_be_read_is_named_once_with_its_cause() -> None:
+    note = '1-a/NOTE.md  09:00 "x"'
+    workspace = unreadable(here(A, note), "1-a/NOTE.md")
+    workspace = replace(workspace, problems=(Problem("1-a/NOTE.md", "can't be read (it changes all the time)"),))
+    (held,) = plan_of(stored(A, note), workspace, agreed_on(A, note)).held
+    assert (held.conversation, held.unit) == ("jp-c1", "extra:NOTE.md")
+    assert held.message == "workspace:1-a/NOTE.md: can't be read (it changes all the time)"
+
+
 def test_an_emptied_workspace_comes_back_by_recover_or_by_git() -> None:
     (held,) = plan_of(stored(A, Z), here(), KNOWN).held
     assert (held.reason, held.resolve) == (Reason.WORKSPACE_EMPTIED, ("reconcile recover", "git checkout -- .jp"))
