@@ -74,15 +74,21 @@ def open_for_writing(
         except (_Damaged, FileNotFoundError):
             connection = _recreate(path, messages, timeout)
     except (OSError, _Damaged) as error:
-        raise StateError(
-            f"{path}: {error}", hint=f"check the permissions of the directory, or choose another with {OVERRIDE}"
-        ) from error
+        words = _cause(error, path) if isinstance(error, OSError) else str(error)
+        hint = f"check the permissions of the directory, or choose another with {OVERRIDE}"
+        raise StateError(f"{path}: {words}", hint=hint) from error
     try:
         _agree_with_list(connection, path, messages)
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _cause(error: OSError, path: str) -> str:
+    """Return the system's text for an error, with the file that it is about if that is another one."""
+    words = error.strerror or str(error)
+    return words if error.filename in (None, path) else f"{words}: {error.filename}"
 
 
 def check_file_kinds(directory: str) -> None:
@@ -226,7 +232,7 @@ def _read_as_is(path: str, messages: list[str]) -> sqlite3.Connection:
         messages.append(f"{path}: {damage}; it counts as empty, and the next run (no dry run) rebuilds it")
         return open_empty()
     except OSError as error:
-        raise StateError(f"{path}: can't be read: {error}", hint="check its permissions") from error
+        raise StateError(f"{path}: can't be read ({_cause(error, path)})", hint="check its permissions") from error
 
 
 def _names(directory: str) -> set[str]:

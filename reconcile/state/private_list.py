@@ -163,7 +163,8 @@ def _content(directory: str, size: int) -> bytes | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise StateError(f"{os.path.join(directory, NAME)}: can't be read: {error}", hint=_HINT) from error
+        path = os.path.join(directory, NAME)
+        raise StateError(f"{path}: can't be read ({error.strerror or error})", hint=_HINT) from error
 
 
 def _parsed_head(directory: str, line: bytes) -> Head:

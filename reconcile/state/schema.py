@@ -237,7 +237,7 @@ def _publish_change(connection: sqlite3.Connection, directory: str) -> bool:
         advance(directory)
         return write_ahead(connection, directory)
     except OSError as error:
-        raise StateError(f"{error.filename or directory}: {error}", hint=_NO_ROOM) from error
+        raise StateError(f"{error.filename or directory}: {error.strerror or error}", hint=_NO_ROOM) from error
 
 
 def version_of(connection: sqlite3.Connection) -> int:

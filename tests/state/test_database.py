@@ -286,8 +286,10 @@ def test_a_rollback_journal_without_its_database_is_not_applied_to_the_new_one(p
 
 def test_a_file_in_the_way_is_an_error_that_names_it(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("not a directory")
-    with pytest.raises(StateError, match="data"):
-        State.open(str(tmp_path / "data" / "key"))
+    directory = tmp_path / "data" / "key"
+    with pytest.raises(StateError) as raised:
+        State.open(str(directory))
+    assert str(raised.value) == f"{directory}/state.sqlite: File exists: {tmp_path / 'data'}"
 
 
 def test_a_log_that_another_process_has_removed_meanwhile_is_no_error(place: Path) -> None:
