@@ -149,7 +149,9 @@ def decisions_about(plan: Plan, conversation: str) -> list[Way]:
 def _blocked(plan: Plan) -> Iterator[Item]:
     """Yield the first item of each blocked conversation that has commands which settle it."""
     named = {item.conversation for item in plan.held if item.reason is Reason.INVALID}
-    decidable = (Reason.LOCAL_PRESENT,) if _way_for_all(plan) else (Reason.LOCAL_PRESENT, Reason.UNDONE)
+    decidable = {Reason.LOCAL_PRESENT, Reason.REMOVED_BEFORE, Reason.UNDONE}
+    if _way_for_all(plan):
+        decidable.remove(Reason.UNDONE)
     blocked = (*plan.held, *(item for item in plan.aside if item.reason in decidable))
     for item in blocked:
         is_other = item.reason in (Reason.INVALID, Reason.DIVERGED_HELD)  # `further` names a command for these

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _ASIDE = {
     Reason.BEHIND_ASIDE: "behind",
     Reason.LOCAL_PRESENT: "local-present",
-    Reason.REMOVED_BEFORE: "removed",
+    Reason.REMOVED_BEFORE: "removed-before",
     Reason.DISPLACED: "displaced",
     Reason.KEPT: "kept",
     Reason.UNDONE: "undone",

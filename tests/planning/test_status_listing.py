@@ -46,7 +46,7 @@ ROWS: dict[str, tuple[Lines, Lines, Baseline, str, bool]] = {
         [],
         [ONE],
         replace(FRESH, tombstones={"jp-c1": frozenset(KNOWN.agreed["jp-c1"].units.values())}),
-        "removed",
+        "removed-before",
         True,
     ),
     "edited in the workspace": ([ONE], [MORE], KNOWN, "newer-in-workspace", False),
