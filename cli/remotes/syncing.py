@@ -26,7 +26,7 @@ from reconcile.remote.known import Entry, Half, Lock, known_of, tops
 from reconcile.remote.machines import MACHINES
 from reconcile.remote.sync import Sync, open_session
 
-from ..context import is_id, policy_of, refuse_missing_home, settings_of
+from ..context import find_ids, is_id, policy_of, refuse_missing_home, settings_of
 from ..context import open_session as open_own_session
 from ..misuse import Misuse
 from ..output.conflict_text import difference_lines
@@ -194,12 +194,12 @@ def _place(options: Options, command: str, shared: Shared, url: str | None, half
 
 
 def _ids(options: Options, form: Format) -> frozenset[str]:
-    ids = set[str]()
-    for text in options.only:
-        if (found := text if is_id(form, text) else form.parse_id(text)) is None:
-            raise Misuse(f"{text!r} is no id", "`reconcile ls` lists the conversations with their ids")
-        ids.add(found)
-    return frozenset(ids)
+    """Return the named conversations. One that only the remote has is named by its id."""
+    found = {text: text if is_id(form, text) else form.parse_id(text) for text in options.only}
+    if others := [text for text, id_ in found.items() if id_ is None]:
+        with opened(options) as engine:
+            found |= dict(zip(others, find_ids(engine, others), strict=True))
+    return frozenset(id_ for id_ in found.values() if id_ is not None)
 
 
 def _report(options: Options, shared: Shared, place: RemotePlace, report: Report, half: Half) -> None:

@@ -149,7 +149,7 @@ def test_one_record_alone_is_sent_and_one_is_kept_here(machines: list[VaultMachi
     assert [entry["id"] for entry in first.sync("--only", new[0])["sent"]] == [new[0]]
     assert [entry["id"] for entry in first.sync()["sent"]] == [new[2]]
     assert [entry["id"] for entry in second.sync("--only", new[2])["taken"]] == [new[2]]
-    assert "is no id" in first.run("sync", "--only", "notes/x.md", code=2).output
+    assert "no record has the id or title" in first.run("sync", "--only", "notes/x.md", code=2).output
     assert "0 records to send" in first.run("status").output
 
 

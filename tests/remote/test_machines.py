@@ -400,7 +400,11 @@ def test_an_undo_travels(laptop: Machine, desktop: Machine) -> None:
 
 def test_only_some_conversations(new_laptop: Machine, bare: Path) -> None:
     assert ids(new_laptop.sync("--only", f"jp-c{A}")["sent"]) == [f"jp-c{A}"]
-    assert len(new_laptop.sync()["sent"]) == 2
+    set_key(new_laptop.directory(B), "title", "Diary", LONG_AGO)
+    for options in ("--dry-run",), ():
+        assert ids(new_laptop.sync("--only", "Diary", *options)["sent"]) == [f"jp-c{B}"]
+    assert "no conversation has the id or title 'Nothing'" in new_laptop.run("sync", "--only", "Nothing", code=2).output
+    assert len(new_laptop.sync()["sent"]) == 1
 
 
 @pytest.mark.long
