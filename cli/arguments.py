@@ -10,9 +10,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from reconcile.adapters.roots import Roots
-    from reconcile.model.plan import Plan
-
 
 class Options:
     """What was given on the command line; one object for the program and its command."""
@@ -117,6 +114,7 @@ class Turn(Options):
     """The options of a command in the turn of one format, where it does several formats one after the other.
 
     ``documents`` and ``plans`` collect what it prints with ``--json`` and saves with ``--out``: each is one for all.
+    A plan is a text, and whether it changes something.
     """
 
     def __init__(self, options: Options, name: str) -> None:
@@ -124,7 +122,7 @@ class Turn(Options):
         self.__dict__.update(vars(options.in_format(name)))
         self.nothing = f"nothing of {name}"
         self.documents: list[Mapping[str, Any]] = []
-        self.plans: list[tuple[Roots, Plan]] = []
+        self.plans: list[tuple[str, bool]] = []
 
 
 def worded(name: str, value: Any) -> list[str]:

@@ -600,20 +600,23 @@ SYNC_PLAN = '"format": "reconcile.sync-plan/'
 
 
 def save_plan(options: Options, roots: Roots, plan: Plan) -> None:
-    """Save the plan, or collect it in the turn of a format."""
+    """Save the plan of ``--out``."""
     if options.out is None:
-        return
-    if isinstance(options, Turn):
-        options.plans.append((roots, plan))
         return
     from reconcile.serialization.plan_json import plan_to_json  # here: most runs save no plan
 
     text = json.dumps(plan_to_json(plan, workspace=roots.workspace, store=roots.store), indent=2)
-    write_plan(options, text + "\n")
+    write_plan(options, text + "\n", changes=bool(plan.actions or plan.intents))
 
 
-def write_plan(options: Options, text: str) -> None:
-    """Write the text of a plan to the file of ``--out``. A file that is no plan isn't overwritten."""
+def write_plan(options: Options, text: str, *, changes: bool) -> None:
+    """Write the text of a plan to the file of ``--out``, or collect it in the turn of a format.
+
+    ``changes``: whether the plan changes something. A file that is no plan isn't overwritten.
+    """
+    if isinstance(options, Turn):
+        options.plans.append((text, changes))
+        return
     from reconcile.fs.paths import quoted_path  # here, as below: most runs save no plan
 
     from .misuse import Misuse

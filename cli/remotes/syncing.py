@@ -130,7 +130,7 @@ def run_sync(options: Options, command: str, url: str | None, half: Half, planne
             planned=PlannedModel(**asdict(report.planned)),
             report=_document(options, place, report),
         )
-        write_plan(options, saved_text(saved))
+        write_plan(options, saved_text(saved), changes=any(getattr(report, name) for name, _, _ in _HEADINGS))
     return ExitCode.HELD if report.held else ExitCode.DONE
 
 

@@ -130,18 +130,18 @@ def _code(ended: Iterable[Ended], *, searches: bool) -> int:
 
 def _save(options: Options, turns: Iterable[Turn]) -> None:
     """Save the plan of ``--out``: a file has the plan of one format."""
-    plans = [(turn, roots, plan) for turn in turns for roots, plan in turn.plans]
-    changing = [(turn, roots, plan) for turn, roots, plan in plans if plan.actions or plan.intents]
+    plans = [(turn, text, changes) for turn in turns for text, changes in turn.plans]
+    changing = [plan for plan in plans if plan[2]]
     if len(changing) > 1:
         from ..misuse import Misuse
 
         names = [str(turn.format) for turn, _, _ in changing]
         raise Misuse(f"--out {options.out}: a plan is of one format, and {_listed(names)} have changes", _choice(names))
     if plans:
-        from ..run import save_plan
+        from ..run import write_plan
 
-        _, roots, plan = (changing or plans)[0]
-        save_plan(options, roots, plan)
+        _, text, changes = (changing or plans)[0]
+        write_plan(options, text, changes=changes)
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reconcile.formats import get_format
+from reconcile.formats.claude_code.names import directory_name
 from reconcile.remote.coding import PLAIN
 from reconcile.remote.sealing import Keys
 from reconcile.remote.tree import (
@@ -93,6 +94,29 @@ def test_a_new_machine_without_a_project_of_the_format(tmp_path: Path, run: Run,
     assert not list((machine.home / "data").rglob("stores"))
     machine.add(bare)
     assert not machine.sync()["taken"]
+
+
+SESSION = "11111111-2222-4333-8444-555555555555"
+
+
+def test_a_saved_plan_is_of_one_format(tmp_path: Path, run: Run, bare: Path) -> None:
+    """The plan of the second format would replace that of the first one."""
+    machine, plan = make_machine(tmp_path / "one", run), tmp_path / "plan.json"
+    for words in ("init", "-q"), ("commit", "-q", "--allow-empty", "-m", "x"):
+        git(machine.project, *words)
+    line = {"type": "user", "uuid": "1", "sessionId": SESSION, "cwd": str(machine.project), "message": {"content": "a"}}
+    live = machine.home / ".claude" / "projects" / directory_name(str(machine.project)) / f"{SESSION}.jsonl"
+    live.parent.mkdir(parents=True)
+    live.write_text(json.dumps(line) + "\n")
+    machine.write(17528832000)
+    machine.run("--yes")
+    machine.run("remote", "add", str(bare))
+    error = machine.run("sync", "--out", str(plan), code=2).output
+    assert "a plan is of one format, and jp and claude-code have changes" in error
+    assert not plan.exists()
+    machine.run("sync", "--format", "jp")
+    machine.run("sync", "--out", str(plan))
+    assert "1 session sent" in machine.run("apply", str(plan)).output
 
 
 RECORDS = {
