@@ -261,7 +261,7 @@ def _about_name(place: RemotePlace, *, is_new: bool) -> str:
     return f"it has {place.store} already: a sync merges that with the store of this machine"
 
 
-def _readers(place: RemotePlace, found: FormatFile | None, *, is_encrypted: bool, syncs: bool) -> Iterator[str]:
+def _readers(place: RemotePlace, present: FormatFile | None, *, is_encrypted: bool, syncs: bool) -> Iterator[str]:
     """Yield who can read a remote, and what stays visible in an encrypted one.
 
     If it isn't encrypted for this machine, the error of a sync that follows (``syncs``) has the way.
@@ -271,8 +271,8 @@ def _readers(place: RemotePlace, found: FormatFile | None, *, is_encrypted: bool
         return
     who, way = f"encrypted, for the key in {short_path(place.keys.path)}: keep a copy of it", None
     try:
-        if found is not None:
-            coding_of(found, place.keys)
+        if present is not None:
+            coding_of(present, place.keys)
     except RemoteError as error:
         who, way = error.message, None if syncs else error.hint
     yield f"{place.name}: {place.shown}; {who}"
