@@ -289,9 +289,16 @@ class Swap(Struct):
             self._verify(name, old, content)
 
     def add(self, new: str, name: str) -> None:
-        """Add a file with an unused name. Raises `FileExistsError`."""
+        """Add a file with an unused name; an existing directory without files is removed first.
+
+        Raises `FileExistsError`.
+        """
         inode = self.root.status(new).st_ino
-        self.root.rename_new(new, name)
+        try:
+            self.root.rename_new(new, name)
+        except FileExistsError:
+            self.root.remove_empty_tree(name)
+            self.root.rename_new(new, name)
         self.changed.append(_Change(name, inode, None))
 
     def remove(self, name: str, content: Digest) -> None:
