@@ -11,7 +11,7 @@ from reconcile.model.baseline import LOST, AsideKind, AsideRecord, Baseline, Bas
 from reconcile.model.options import Diverged, OnConflict, Take
 from reconcile.model.policy import Children, LocalRequest, Policy, ProjectRequest, RemoveRequest, SetParentRequest
 from reconcile.model.reasons import Reason
-from reconcile.model.snapshot import METADATA, STREAM, WHOLE, Foreign, Problem, Side, Snapshot
+from reconcile.model.snapshot import METADATA, STREAM, WHOLE, Foreign, Problem, Side, Snapshot, Unreadable
 from reconcile.model.units import Rules
 from reconcile.planning.planner import make_plan
 from reconcile.planning.rules.views import PLACE
@@ -351,6 +351,15 @@ def test_a_file_that_can_not_be_read_is_told_once_with_each_cause(cause: str, co
     words = held.message.partition(": ")[2] if cause == "the same" else "File name too long"
     workspace = replace(workspace, problems=(Problem("1-a/events.json", words),))
     assert len(plan_of(stored(A), workspace, agreed_on(A)).held) == count
+
+
+def test_events_that_can_not_be_read_are_named_once_with_their_cause() -> None:
+    fault = Unreadable("events.json", "denied", "a readable file")
+    side = unreadable(here(A), "1-a/events.json")
+    copies = tuple(replace(copy, stream=fault) for copy in side.copies)
+    workspace = replace(side, copies=copies, problems=(Problem("1-a/events.json", fault.words),))
+    (held,) = plan_of(stored(A), workspace, agreed_on(A)).held
+    assert held.message == "workspace:1-a/events.json: can't be read (denied)"
 
 
 def test_an_extra_that_can_not_be_read_is_named_once_with_its_cause() -> None:
