@@ -538,9 +538,16 @@ def _taken(view: View, name: str, case: int, take: Take) -> Verdict:
         return Verdict(name, case, Outcome.ASIDE, Reason.KEPT, record=record)
     if take is Take.BOTH:
         winner, _ = judge(view, name, Prefer.NEWEST)
-        forks = winner.other if name == STREAM else None
+        forks = winner.other if name == STREAM and not _begins_the_other(view, winner.other) else None
         return _won_by(winner, name, case, Reason.DECIDED, forks=forks)
     return _won_by(Side(take.value), name, case, Reason.DECIDED)
+
+
+def _begins_the_other(view: View, side: Side) -> bool:
+    """Tell whether the other side has all events of this one, and more: a fork would keep nothing of its own."""
+    store, workspace = (view.side(each).units[STREAM].stream for each in Side)
+    ahead = Direction.WORKSPACE_AHEAD if side is Side.STORE else Direction.STORE_AHEAD
+    return direction(store, workspace) is ahead
 
 
 def _still_holds(record: AsideRecord, store: Digest | None, workspace: Digest | None) -> bool:

@@ -294,6 +294,12 @@ STREAMS = {
     "both taken: the newer stays, the other is forked": Row(
         "", "09:00 [1 2]", "10:00 [1]", 5, IN, Reason.DECIDED, Side.STORE, policy=take(Take.BOTH)
     ),
+    "both taken: what the newer one continues is not forked": Row(
+        "", "09:00 [1]", "10:00 [1 2]", 5, IN, Reason.DECIDED, policy=take(Take.BOTH)
+    ),
+    "both taken: an older version is not forked": Row(
+        "", "10:00 [1 2]", "09:00 [1]", 5, OUT, Reason.DECIDED, policy=take(Take.BOTH)
+    ),
     "kept as they are": Row("", "09:00 [1 2]", "10:00 [1]", 5, Outcome.ASIDE, Reason.KEPT, policy=take(Take.KEEP)),
     "the store's is incomplete": Row("[1]", "09:00 nobase [1]", "09:00 [1]", 7, IN, Reason.INCOMPLETE),
     "missing in the workspace": Row("[1]", "09:00 [1]", "", 9, OUT, Reason.INCOMPLETE),
