@@ -57,9 +57,9 @@ def report_conversation(context: PlanningContext, view: View) -> None:
     if view.id in context.edits.leaving:
         _report_leaving(context, view)
         return
-    linked = _link_in_place(context, view)
-    if linked is not None:
-        context.hold(view, WHOLE, Reason.UNREADABLE, linked)
+    obstacle = _obstacle(context, view)
+    if obstacle is not None:
+        context.hold(view, WHOLE, Reason.UNREADABLE, obstacle)
     elif (
         view.id in context.edits.requested
         and view.id in context.edits.intents
@@ -81,7 +81,7 @@ def report_conversation(context: PlanningContext, view: View) -> None:
             f"reconcile resolve {typed(view.id)} --take workspace",
             f"reconcile rm {typed(view.id)}",
         )
-    elif presence.state == "unreadable" and view.store.main is None and linked is None:
+    elif presence.state == "unreadable" and view.store.main is None and obstacle is None:
         message = "a part of the store can't be read, and may hold it; left alone until the store can be read"
         context.hold(view, WHOLE, Reason.UNREADABLE, message)
     elif lacks is not None and presence.goal is Goal.NOTHING and not view.invalid_in_store_alone():
@@ -147,20 +147,23 @@ def _hold_unplaced(context: PlanningContext, view: View) -> None:
         context.hold(view, WHOLE, Reason.UNSETTLED, message, f"reconcile status {typed(str(container))}")
 
 
-def _link_in_place(context: PlanningContext, view: View) -> str | None:
-    """Return the message about a symbolic link at the conversation's place, or above it in the workspace; None if there
-    is none.
+def _obstacle(context: PlanningContext, view: View) -> str | None:
+    """Return the message about something else at the conversation's place, or a link above it in the workspace; None if
+    there is none.
 
     The scan doesn't see a conversation there.
     """
-    path = context.sides.linked.get(view.id)
-    place = f"store:{path}" if path is not None and view.store.main is None else None
+    what = "directory" if view.format.places is None else view.format.places.noun
+    entry = context.sides.obstacles.get(view.id) if view.store.main is None else None
+    if entry is not None and not entry.link:
+        way = "move it away" if view.agreed is None else f"put the {what} back"
+        return f"store:{entry.path}: {entry.what} is in the place of the {what}; {way}"
+    place = None if entry is None else f"store:{entry.path}"
     if view.workspace.main is None and view.agreed is not None:
         link = context.sides.link_above(view.agreed.place)
         place = place if link is None else f"workspace:{link}"
     if place is None:
         return None
-    what = "directory" if view.format.places is None else view.format.places.noun
     return (
         f"{place}: a symbolic link replaced the {what}; links are never followed. "
         f"Put the {what} back, or remove the link"

@@ -580,6 +580,17 @@ def test_a_link_in_the_store_is_no_removal() -> None:
     assert item.message.startswith("store:log: a symbolic link replaced the record; ")
 
 
+@pytest.mark.parametrize(("name", "way"), [("log", "put the record back"), ("milk.md", "move it away")])
+def test_something_else_in_the_place_of_a_record_in_the_store_is_no_removal(name: str, way: str) -> None:
+    world = in_sync({**BOTH, "log": b"1\n"})
+    store, workspace = side(Side.STORE, BOTH), side(Side.WORKSPACE, {**BOTH, "log": b"1\n", "milk.md": b"new"})
+    obstructed = replace(store, foreign=(Foreign(name, "a pipe", special=True),))
+    plan = make_plan(obstructed, workspace, world.baseline, Policy(), RULES, NOW)
+    (item,) = plan.held
+    assert item.message == f"store:{name}: a pipe is in the place of the record; {way}"
+    assert name not in {action.conversation for action in plan.actions}
+
+
 def test_what_stands_in_the_place_of_a_record() -> None:
     world = in_sync({**BOTH, "log": b"1\n"})
     store, workspace = side(Side.STORE, world.files[Side.STORE]), side(Side.WORKSPACE, BOTH)

@@ -98,11 +98,31 @@ def test_a_file_with_the_name_of_a_directory_is_named(tmp_path: Path, run: Run, 
     obstacle.write_text("mine")
     for _ in range(2):
         result = world.run("--workspace", world.project)
-        assert result.exit_code == 1, result.output
+        assert result.exit_code == (1 if is_renamed else 4), result.output
         words = " ".join(result.output.split())
-        assert "17528832001-it: this is a file, and the directory of a conversation has this name" in words
+        assert "17528832001-it: " in words
+        assert "move it away" in words
         assert "meanwhile" not in words
     assert obstacle.read_text() == "mine"
     obstacle.unlink()
     world.reconcile()
     assert {path.name for path in world.store.iterdir()} == {directory.name}
+
+
+def test_a_file_in_the_place_of_a_directory_in_the_store_is_no_removal(tmp_path: Path, run: Run) -> None:
+    world = make_project(tmp_path / "project", run)
+    directory = write_conversation(world.workspace / "17528832001-it", "It", events(2))
+    write_conversation(world.workspace / "17528832002-other", "Other", events(2))
+    world.reconcile()
+    before = world.store / directory.name
+    before.rename(tmp_path / "kept")
+    before.write_text("mine")
+    for _ in range(2):
+        result = world.run("--workspace", world.project)
+        assert result.exit_code == 4, result.output
+        assert "is in the place of the directory; put the directory back" in " ".join(result.output.split())
+    assert directory.exists()
+    before.unlink()
+    (tmp_path / "kept").rename(before)
+    world.reconcile()
+    assert directory.exists()

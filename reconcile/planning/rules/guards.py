@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from reconcile.model.baseline import Baseline
     from reconcile.model.format import Format
-    from reconcile.model.snapshot import Copy, Snapshot
+    from reconcile.model.snapshot import Copy, Foreign, Snapshot
 
 BULK_ABOVE = 3
 """Removing more than this many directories, and more than a third of all, is a bulk removal."""
@@ -39,8 +39,8 @@ class Sides(Struct, frozen=True):
     """The store, or a partition of it, could not be read completely: any conversation may be there."""
     store_doubtful: tuple[str, ...] = ()
     """Directories and links of the store below which the scan may have missed something."""
-    linked: Mapping[str, str] = field(default_factory=dict)
-    """Conversations at whose place the store has a symbolic link, with its path."""
+    obstacles: Mapping[str, Foreign] = field(default_factory=dict)
+    """Conversations at whose place the store has something else, such as a symbolic link."""
     workspace_links: frozenset[str] = frozenset()
     """The paths of the workspace's symbolic links."""
     workspace_hidden: tuple[str, ...] = ()
@@ -61,7 +61,7 @@ class Sides(Struct, frozen=True):
         ``buried``: a run has removed it deliberately, which holds whatever happened to the store.
         """
         renewed = self.store_renewed and not buried
-        return not (renewed or self.store_hidden or self.store_doubtful or conversation in self.linked)
+        return not (renewed or self.store_hidden or self.store_doubtful or conversation in self.obstacles)
 
     def believes_absence(self, store_path: str) -> bool:
         """Tell whether a file that is absent from a directory of a known store was removed from it."""
@@ -120,7 +120,7 @@ def compare_sides(store: Snapshot, workspace: Snapshot, baseline: Baseline, fmt:
         workspace_cleared=is_cleared,
         store_hidden=any(path in ("", ARCHIVE, TRASH) for path in (*hidden, *links)),
         store_doubtful=(*hidden, *(path for path in links if _may_hide(path, fmt))),
-        linked={conversation: path for path in links if (conversation := _conversation_at(path, fmt)) is not None},
+        obstacles={key: each for each in store.foreign if (key := _obstructed_by(each, fmt)) is not None},
         workspace_links=workspace_links,
         workspace_hidden=(*hidden_directories(workspace), *sorted(workspace_links)),
     )
@@ -131,6 +131,12 @@ def _may_hide(link: str, fmt: Format) -> bool:
     if fmt.places is None:
         return "/" in link and _conversation_at(link, fmt) is None
     return "/" in link or fmt.places.entry(link, directory=True) is Entry.ENTER
+
+
+def _obstructed_by(entry: Foreign, fmt: Format) -> str | None:
+    """Return the id of the conversation in whose place an entry is. A link may be that of a directory at any depth."""
+    is_at_top = entry.path.rpartition("/")[0] in ("", ARCHIVE)
+    return _conversation_at(entry.path, fmt) if entry.link or is_at_top or fmt.places is not None else None
 
 
 def _conversation_at(path: str, fmt: Format) -> str | None:

@@ -104,7 +104,7 @@ def _case(view: View) -> int:
 
 def _workspace_only(view: View, baseline: Baseline, policy: Policy, sides: Sides) -> Presence:
     """Decide cases 2, 7 and 8: new in the workspace, or removed from the store (docs/design/decisions.md#rule-14)."""
-    if sides.store_hidden or view.id in sides.linked:
+    if sides.store_hidden or view.id in sides.obstacles:
         return Presence(Goal.NOTHING, _case(view), "unreadable")
     if view.workspace.faults or not view.workspace.has(view.format.required):
         return Presence(Goal.HELD, _case(view), "invalid", Reason.INVALID)

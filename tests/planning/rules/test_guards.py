@@ -65,8 +65,11 @@ FORGETTING = {
     "the workspace is empty": (replace(CLEAR, workspace_emptied=True), False),
     "its place could not be read": (replace(CLEAR, workspace_hidden=("1-a",)), False),
     "another's place could not be read": (replace(CLEAR, workspace_hidden=("2-b",)), True),
-    "the store has a link in its place": (replace(CLEAR, linked={"jp-c1": "1-a"}), False),
-    "the store has a link in another's place": (replace(CLEAR, linked={"jp-c2": "2-b"}), True),
+    "the store has a link in its place": (
+        replace(CLEAR, obstacles={"jp-c1": Foreign("1-a", "a link", link=True)}),
+        False,
+    ),
+    "the store has a link in another's place": (replace(CLEAR, obstacles={"jp-c2": Foreign("2-b", "a pipe")}), True),
     "a directory of the store could not be read": (replace(CLEAR, store_doubtful=("9-z",)), False),
 }
 
@@ -208,19 +211,23 @@ def test_a_link_to_a_directory_of_records_hides_all_of_them() -> None:
     entries = tuple(Foreign(path, "something", link=True) for path in ("threads", "threads/a", "other"))
     sides = compare_sides(replace(stored(), foreign=entries), here(), Baseline(), LeslieFormat())
     assert sides.store_doubtful == ("threads", "threads/a")
-    assert sides.linked == {path: path for path in ("threads", "threads/a", "other")}
+    assert sides.obstacles == {entry.path: entry for entry in entries}
 
 
 def test_links_hide_what_they_are_named_after_and_files_hide_nothing() -> None:
     entries = tuple(
         Foreign(path, "something", link=link)
-        for link, paths in ((True, ("link", "1-a/link", "8-h/conversations/2-b", "3-c")), (False, ("4-d", "5-e/x")))
+        for link, paths in (
+            (True, ("link", "1-a/link", "8-h/conversations/2-b", "3-c")),
+            (False, ("4-d", "5-e/x", "6-f/7-g")),
+        )
         for path in paths
     )
     store, workspace = replace(stored(ONE), foreign=entries), replace(here(ONE), foreign=entries)
     sides = compare_sides(store, workspace, agreed_on(ONE), FORMAT)
     assert sides.store_doubtful == ("1-a/link",)
-    assert sides.linked == {"jp-c2": "8-h/conversations/2-b", "jp-c3": "3-c"}
+    obstacles = {key: entry.path for key, entry in sides.obstacles.items()}
+    assert obstacles == {"jp-c2": "8-h/conversations/2-b", "jp-c3": "3-c", "jp-c4": "4-d"}
     assert sides.workspace_hidden == ("1-a/link", "3-c", "8-h/conversations/2-b", "link")
     assert sides.workspace_links == set(sides.workspace_hidden)
     above = {"3-c": "3-c", "3-c/conversations/4-d": "3-c", "3-cd": None, "8-h": None, "link/x": "link"}
