@@ -18,6 +18,7 @@ from reconcile.model.snapshot import METADATA, STREAM, ParentKind, Side
 from reconcile.model.units import units_of
 from reconcile.planning.builder import nodes_of
 from reconcile.planning.context import NAMED, Edits, PlanningContext
+from reconcile.planning.filters import with_undone_conflicts
 from reconcile.planning.rules.content import (
     Outcome,
     Verdict,
@@ -72,6 +73,7 @@ def decide(
         baseline = replace(
             baseline, history={key: digests for key, digests in baseline.history.items() if key[0] not in right}
         )
+    baseline = with_undone_conflicts(baseline, workspace, rules)
     views = views_of(store, workspace, baseline, rules, leaving=edits.leaving)
     decided = (
         (conversation, _LEADS.get(take)) for conversation, take in policy.decisions.items() if conversation in views

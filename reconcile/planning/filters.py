@@ -25,6 +25,7 @@ from reconcile.planning.rules.presence import missing_side
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 
+    from reconcile.model.baseline import Baseline
     from reconcile.model.plan import Action, Plan
     from reconcile.model.policy import Policy
     from reconcile.model.snapshot import Digest, File, Snapshot
@@ -480,7 +481,7 @@ def resting_undone(context: PlanningContext, store: Snapshot, workspace: Snapsho
 
     Of derived data, only as long as no other record changes: it follows from all of them.
     """
-    records = _undone_records(context)
+    records = _undone_records(context.baseline)
     if not records:
         return frozenset()
     refused = _refused(context, records)
@@ -499,8 +500,27 @@ def resting_undone(context: PlanningContext, store: Snapshot, workspace: Snapsho
     return resting - derived if any(step.conversation not in resting for step in changes) else resting
 
 
-def _undone_records(context: PlanningContext) -> dict[str, AsideRecord]:
-    return {key[0]: record for key, record in context.baseline.asides.items() if key[1] == WHOLE}
+def _undone_records(baseline: Baseline) -> dict[str, AsideRecord]:
+    return {key[0]: record for key, record in baseline.asides.items() if key[1] == WHOLE}
+
+
+def with_undone_conflicts(baseline: Baseline, workspace: Snapshot, rules: Rules) -> Baseline:
+    """Return the baseline without the history of the units that an undo has left in conflict.
+
+    The run has taken the workspace's version, so that the history has it. The undo has restored an edit of the store.
+    The workspace's version isn't older than that, as long as it stays as the undo has left it.
+    """
+    if not (records := _undone_records(baseline)):
+        return baseline
+    states = _directory_states(workspace, records)
+    left = {key for key, record in records.items() if record.workspace == side_digest(states.get(key, ()), rules)}
+    bases = {key: baseline.agreed[key].units if key in baseline.agreed else {} for key in left}
+    history = {
+        (key, unit): digests
+        for (key, unit), digests in baseline.history.items()
+        if key not in bases or bases[key].get(unit) == digests[-1]
+    }
+    return replace(baseline, history=history)
 
 
 def _refused(context: PlanningContext, records: Iterable[str]) -> set[str]:
@@ -510,11 +530,12 @@ def _refused(context: PlanningContext, records: Iterable[str]) -> set[str]:
 
 def leave_undone(context: PlanningContext, actions: list[Action], store: Snapshot, workspace: Snapshot) -> list[Action]:
     """Remove the steps that would repeat what was undone; release records that no longer apply."""
-    records = _undone_records(context)
+    records = _undone_records(context.baseline)
     if not records:
         return actions
     refused, resting = _refused(context, records), resting_undone(context, store, workspace)
-    for conversation in records.keys() - resting:
+    held = {item.conversation for item in context.held}  # until it is decided, both versions stay in conflict
+    for conversation in records.keys() - resting - held:
         context.asides[conversation, WHOLE] = None
     spoken = {
         context.forks.get(action.conversation, action.conversation) for action in actions

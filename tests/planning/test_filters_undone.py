@@ -10,7 +10,7 @@ from reconcile.model.baseline import AsideKind, AsideRecord, Intent, IntentKind,
 from reconcile.model.options import OnConflict
 from reconcile.model.plan import Kind
 from reconcile.model.policy import Policy
-from reconcile.model.snapshot import WHOLE, File
+from reconcile.model.snapshot import METADATA, STREAM, WHOLE, File
 from reconcile.planning.filters import (
     DirectoryState,
     directory_state,
@@ -18,6 +18,7 @@ from reconcile.planning.filters import (
     release_unsaved,
     side_digest,
     undone_record,
+    with_undone_conflicts,
     without_unsaved,
 )
 from tests.support.scenarios.building import agreed_on, context_of, here, plan_of, stored
@@ -152,6 +153,21 @@ def test_a_record_of_what_is_nowhere_is_released() -> None:
     record = AsideRecord(AsideKind.UNDONE, "x", "y")
     baseline = replace(agreed_on(A), asides={("jp-c9", WHOLE): record})
     assert dict(plan_of(stored(A), here(A), baseline).asides) == {("jp-c9", WHOLE): None}
+
+
+def test_no_version_of_a_conflict_that_an_undo_has_left_is_an_older_one() -> None:
+    """If the undo has restored the base, the workspace's version is the one that was undone. It stays older."""
+    agreed = agreed_on(A)
+    base = agreed.agreed["jp-c1"].units
+    history = {("jp-c1", METADATA): ("won", base[METADATA]), ("jp-c1", STREAM): ("won", "edit of the store")}
+    history |= {("jp-c2", STREAM): ("won", "edit")}
+    workspace = here(A, B)
+    left = put_back(stored(A, B), workspace, ["jp-c1", "jp-c2"], replace(agreed, history=history))
+    kept = with_undone_conflicts(left, workspace, RULES).history
+    assert kept == {("jp-c1", METADATA): ("won", base[METADATA])}
+    edited = here(A.replace("[1]", "[1 2]"), B.replace("[1]", "[1 2]"))
+    assert with_undone_conflicts(left, edited, RULES).history == history
+    assert with_undone_conflicts(replace(agreed, history=history), workspace, RULES).history == history
 
 
 def test_what_differs_in_the_workspace_goes_into_the_vault_and_what_is_equal_does_not() -> None:

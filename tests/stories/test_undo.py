@@ -1043,6 +1043,51 @@ def test_an_undo_in_the_workspace_of_another_checkout_is_no_obstacle(world: Worl
     assert list(world.store.glob("17500000009-*"))
 
 
+@pytest.fixture
+def undone_winner(world: World) -> World:
+    """A conversation that both sides continued; the run that took the workspace's version is undone."""
+    three(world)
+    world.reconcile()
+    append(world.store / f"{FIRST}-it", 1, "b", LONG_AGO + SECOND)
+    append(world.workspace / f"{FIRST}-it", 2, "c", LONG_AGO + 2 * SECOND)
+    world.reconcile()
+    world.reconcile("undo")
+    return world
+
+
+def test_after_an_undo_the_version_that_had_won_is_no_older_one(
+    undone_winner: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = undone_winner
+    both = f"reconcile resolve jp-c{FIRST} --take both"
+    assert both in world.reconcile().stdout
+    append(world.store / f"{FIRST}-it", 1, "d", LONG_AGO + 3 * SECOND)
+    monkeypatch.setenv("RECONCILE_CONFLICT", "hold")
+    for _ in range(2):
+        shown = world.reconcile(code=4).stdout
+        assert "older" not in shown
+        assert both in shown
+    monkeypatch.delenv("RECONCILE_CONFLICT")
+    won = (world.workspace / f"{FIRST}-it" / "events.json").read_bytes()
+    world.reconcile()
+    assert won in [path.read_bytes() for path in files(world.store)]
+
+
+def test_another_worktree_follows_the_undo_of_a_conflict(undone_winner: World, tmp_path: Path) -> None:
+    """It makes no fork of the version that it had from the run, and does not bring it back."""
+    world, other = undone_winner, tmp_path / "other"
+    shutil.copytree(world.project, other, symlinks=True)
+    world.run("--workspace", other)
+    world.reconcile("redo", settled=False)
+    world.run("--workspace", other)
+    world.reconcile("undo", settled=False)
+    before = {path: path.read_bytes() for path in files(world.store)}
+    assert world.run("--workspace", other).exit_code == 0
+    assert {path: path.read_bytes() for path in files(world.store)} == before
+    stream = f"{FIRST}-it/events.json"
+    assert (other / ".jp" / "conversations" / stream).read_bytes() == (world.store / stream).read_bytes()
+
+
 def test_the_undo_of_a_run_that_changed_only_a_record_says_so(world: World) -> None:
     """Such a run is chosen: before its record is reset, no older run about the same conversation can be undone."""
     three(world)
