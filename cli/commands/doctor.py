@@ -19,7 +19,14 @@ from reconcile.adapters.locate import MARKS
 from reconcile.adapters.roots import LocateError
 from reconcile.inspect.access import obstacles_of
 from reconcile.inspect.checked import checked, machine_of
-from reconcile.inspect.doctor import CHECKERS, CheckFinding, examine, is_damaged, repair_sources
+from reconcile.inspect.doctor import (
+    CHECKERS,
+    CheckFinding,
+    examine,
+    incomplete_versions,
+    is_damaged,
+    repair_sources,
+)
 from reconcile.model.commands import typed
 from reconcile.model.policy import QuarantineRequest
 from reconcile.model.snapshot import Side
@@ -273,7 +280,9 @@ def _run_checks(context: click.Context, name: str) -> NoReturn:
     findings = _with_sources(CHECKERS[name](options.workspace or os.getcwd(), time.time_ns()), options)
     roots = find_roots(options)
     with open_session(roots, settings_of(roots), readonly=True) as session:
-        findings = (*(_unwritable(obstacle) for obstacle in obstacles_of(session)), *findings)
+        found = [*(_unwritable(obstacle) for obstacle in obstacles_of(session))]
+        found += map(_as_check, incomplete_versions(session))
+        findings = (*found, *findings)
         seen = checked(session, None, (None, None), os.environ)
     if options.json:
         _print_json(options, seen, [_check_as_json(finding) for finding in findings])
@@ -285,11 +294,15 @@ def _run_checks(context: click.Context, name: str) -> NoReturn:
 
 
 def _unwritable(obstacle: Obstacle) -> CheckFinding:
-    kind = Ailment.UNWRITABLE
+    return _as_check(Finding(Ailment.UNWRITABLE, obstacle.path, obstacle.found, mend=obstacle.mend))
+
+
+def _as_check(finding: Finding) -> CheckFinding:
+    """Return a finding of no conversation as one of a format with checks of its own."""
+    kind, place = finding.ailment, finding.place
     fixed = {"repairable": False, "on_request": False}
-    place, words = obstacle.path, obstacle.found
     return CheckFinding(
-        f"{kind}:{place}", kind.value, kind.severity, place, words, kind.matters, obstacle.mend, **fixed
+        f"{kind}:{place}", kind.value, kind.severity, place, finding.found, kind.matters, finding.mend, **fixed
     )
 
 

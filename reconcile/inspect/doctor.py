@@ -70,7 +70,7 @@ def examine(engine: Engine, policy: Policy) -> tuple[Finding, ...]:
         staging_name(identity, run.id) for run in session.state.journal.open_runs()
     }
     strays: list[Finding] = []
-    blocked = [*_unwritable(session)]
+    blocked = [*_unwritable(session), *incomplete_versions(session)]
     for (side, conversations), copies in zip(sides, (in_store, in_workspace), strict=True):
         strays += _staging_directories(side, conversations, ours)
         strays += _temporary_files(side, conversations, copies, is_jp=session.format.name == "jp")
@@ -120,6 +120,19 @@ def _unwritable(session: Session) -> Iterator[Finding]:
     for obstacle in obstacles_of(session):
         if obstacle.path not in sides or obstacle.is_readable:
             yield Finding(Ailment.UNWRITABLE, obstacle.path, obstacle.found, mend=obstacle.mend)
+
+
+def incomplete_versions(session: Session) -> Iterator[Finding]:
+    """Yield the saved versions whose object is missing in the vault, or is cut."""
+    try:
+        digests = session.vault.incomplete(session.state.versions.sizes())
+    except OSError:  # the directory is a finding of its own
+        return
+    for digest in digests:
+        version = session.state.versions.with_digest(digest)[0]
+        words = f"the saved version {version.spelling} is missing or cut"
+        mend = ("put it back from a backup",)
+        yield Finding(Ailment.INCOMPLETE_VAULT, session.vault.path(digest), words, version.conversation or None, mend)
 
 
 def _unwritable_copies(side: Side, conversations: str, copies: Mapping[str, str]) -> Iterator[Finding]:

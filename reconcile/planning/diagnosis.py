@@ -30,6 +30,7 @@ class Ailment(StrEnum):
     UNEDITABLE = "uneditable"
     UNREADABLE = "unreadable"
     UNWRITABLE = "unwritable"
+    INCOMPLETE_VAULT = "incomplete-vault"
     DUPLICATE = "duplicate"
     CYCLE = "cycle"
     MISSING_PARENT = "missing-parent"
@@ -73,6 +74,7 @@ _MATTERS = {
     Ailment.UNEDITABLE: "reconcile can't set its parent in its metadata, so it does not move it.",
     Ailment.UNREADABLE: "reconcile does not sync files that it can't read.",
     Ailment.UNWRITABLE: "A run can't read or write there, so it fails.",
+    Ailment.INCOMPLETE_VAULT: "That version can't be restored, and the run that has replaced it can't be undone.",
     Ailment.DUPLICATE: "Two directories have the same conversation; JP deletes one of them when it writes.",
     Ailment.CYCLE: "A conversation in a cycle of parents has no place in the tree; it is treated as a root.",
     Ailment.MISSING_PARENT: "Its parent is deleted or archived, so it is treated as a root.",
@@ -107,7 +109,14 @@ _MATTERS_WITHOUT_JP = {
     Ailment.ORPHANED_LOCK: "The lock's conversation does not exist.",
 }
 
-_ERRORS = {Ailment.MERGE_MARKERS, Ailment.INVALID, Ailment.UNREADABLE, Ailment.UNWRITABLE, Ailment.UNMARKED}
+_ERRORS = {
+    Ailment.MERGE_MARKERS,
+    Ailment.INVALID,
+    Ailment.UNREADABLE,
+    Ailment.UNWRITABLE,
+    Ailment.INCOMPLETE_VAULT,
+    Ailment.UNMARKED,
+}
 _NOTES = {Ailment.MISSING_PARENT, Ailment.NAME, Ailment.DRIFT, Ailment.FOREIGN, Ailment.ORPHANED_LOCK, Ailment.IN_GIT}
 """Problems that a plain run leaves alone, or that JP handles: a conversation with an archived parent, a branch with
 another layout, another program's file.

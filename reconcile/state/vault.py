@@ -38,7 +38,7 @@ from reconcile.state.schema import state_errors, transaction
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from hashlib import blake2b
 
     from reconcile.model.snapshot import Digest
@@ -284,6 +284,22 @@ class Vault:
             size, time_ns = objects[longest[into]]
             objects[longest[into]] = size + alone[into], time_ns
         return objects
+
+    def incomplete(self, sizes: Mapping[str, int]) -> list[str]:
+        """Return the objects that are missing, or have another size than this one, in bytes. Raises `OSError`.
+
+        No content is read: `open` verifies it.
+        """
+        there = dict[str, int]()
+        for name, path in self._files():
+            with contextlib.suppress(FileNotFoundError):
+                there[name] = os.stat(path).st_size
+        return [digest for digest, size in sizes.items() if there.get(digest) != size and not self._ends(digest, there)]
+
+    def _ends(self, digest: str, there: Collection[str]) -> bool:
+        """Tell whether an object is the beginning of another one that is there."""
+        part = None if digest in there or digest + _PART not in there else self._part(digest)
+        return part is not None and (part.into in there or part.into + _PART in there)
 
     def remove(self, digest: str) -> bool:
         """Remove an object permanently (``vault --purge``); return False if it is missing.
@@ -652,6 +668,12 @@ class Versions:
         with state_errors(self._path):
             rows = select(self._connection, "SELECT DISTINCT conversation FROM version WHERE conversation <> ''")
         return tuple(row[0] for row in rows)
+
+    def sizes(self) -> dict[str, int]:
+        """Return the size in bytes of every object, by its name in the vault."""
+        with state_errors(self._path):
+            rows = select(self._connection, "SELECT digest, max(size) FROM version GROUP BY digest")
+        return dict(rows)
 
     def all(self) -> tuple[Version, ...]:
         """Return every version, oldest first."""

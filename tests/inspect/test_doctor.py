@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import shutil
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,7 +21,7 @@ from tests.support.faults.disturbances import hold
 from tests.support.library.conversations import locked, say
 from tests.support.projects.git_world import git
 from tests.support.projects.three_conversations import FIRST, SECOND_ID, THIRD, three
-from tests.support.projects.world import CORPUS, NO_CORPUS, copy_tree, events, spread_times, write_conversation
+from tests.support.projects.world import CORPUS, NO_CORPUS, append, copy_tree, events, spread_times, write_conversation
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,6 +45,26 @@ def test_where_nothing_is_wrong(world: World) -> None:
     world.reconcile()
     assert findings(world, code=0) == []
     assert world.run("doctor", "-w", world.project).stdout.endswith("\n\nNo problems found.\n")
+
+
+def test_a_saved_version_that_is_missing_or_cut(world: World) -> None:
+    three(world)
+    world.reconcile()
+    for _ in range(2):
+        append(world.workspace / f"{FIRST}-it", 1, "b", time.time_ns())
+        world.reconcile()
+    first, second = sorted(path for path in (world.state / "vault" / "objects").rglob("*") if path.is_file())
+    first.unlink()
+    os.truncate(second, 1)
+    found = findings(world)
+    assert [(each["kind"], each["severity"], each["place"]) for each in found] == [
+        ("incomplete-vault", "error", str(first)),
+        ("incomplete-vault", "error", str(second)),
+    ]
+    assert {each["conversation"] for each in found} == {f"jp-c{FIRST}"}
+    assert all(each["found"].endswith(":events is missing or cut") for each in found)
+    shutil.rmtree(world.state / "vault")
+    assert len(findings(world)) == 2
 
 
 def test_what_an_open_workspace_uses_is_no_leftover(world: World) -> None:

@@ -47,12 +47,12 @@ COMMANDS = {
     "QuarantineRequest": "doctor",
 }
 FINDINGS = (
-    "merge-markers invalid uneditable unreadable unwritable duplicate"
+    "merge-markers invalid uneditable unreadable unwritable incomplete-vault duplicate"
     " cycle missing-parent stripped-parent stale-directory carried-along "
     "nested-in-store name-out-of-step drift empty-directory foreign leftover"
     " orphaned-lock lost unmarked private-staged private-in-git secret"
 )
-ERRORS = {"merge-markers", "invalid", "unreadable", "unwritable", "unmarked"}
+ERRORS = {"merge-markers", "invalid", "unreadable", "unwritable", "incomplete-vault", "unmarked"}
 NOTES = {"missing-parent", "name-out-of-step", "drift", "foreign", "orphaned-lock", "private-in-git"}
 NAMED = {
     "Action",

@@ -593,3 +593,16 @@ def test_nothing_is_cut_while_a_part_cannot_be_read(vault: Vault, grown: Grown) 
     assert vault.remove(names[0])
     part.write_text(kept)
     assert vault.read(names[1]) == b"a\nb\n"
+
+
+def test_an_object_that_is_missing_or_cut_is_incomplete_and_a_folded_one_is_not(vault: Vault) -> None:
+    end, other = b"the end of it" * 100, b"another"
+    one, two, third = (vault.put_bytes(content) for content in (CONTENT * 100, CONTENT * 100 + end, other))
+    sizes = {each.digest: each.size for each in (one, two, third)}
+    assert vault.fold(one.digest, two.digest)
+    assert vault.incomplete(sizes) == []
+    os.truncate(vault.path(third.digest), 3)
+    assert vault.incomplete(sizes) == [third.digest]
+    os.unlink(vault.path(third.digest))
+    os.unlink(vault.path(two.digest))
+    assert vault.incomplete(sizes) == [one.digest, two.digest, third.digest]
