@@ -660,7 +660,7 @@ class Sync:
             for key, other in twins.items()
             if (steps := tuple(action.id for action in here if action.conversation == other))
         }
-        rest = [action for action in pass_.plan.actions if action.conversation not in taking]
+        rest = [action for action in pass_.plan.actions if action.conversation not in twins]
         removing = [
             replace(
                 action,
