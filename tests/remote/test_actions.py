@@ -545,6 +545,7 @@ def test_the_line_of_a_remote_fits_the_terminal(laptop: Machine) -> None:
     assert max(map(len, shown.partition("remote origin: ")[2].splitlines())) <= 40
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("columns", [40, 80])
 def test_no_line_of_a_sync_is_wider_than_the_terminal(laptop: Machine, desktop: Machine, columns: int) -> None:
     """Not that of a long title, nor the last one; only a command is never cut."""

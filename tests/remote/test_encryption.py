@@ -256,6 +256,7 @@ def test_a_new_key_is_on_the_medium_and_replaces_none(
     assert [path.name for path in (tmp_path / "a" / "b").iterdir()] == ["age-key.txt"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("change", ["another", "broken", "gone"])
 def test_a_wrong_key_is_refused_before_any_write(laptop: Machine, desktop: Machine, bare: Path, change: str) -> None:
     desktop.append(A, 2, "b", LONG_AGO + SECOND)
@@ -367,6 +368,7 @@ def test_a_remote_that_was_seen_encrypted_gets_nothing_plain_when_it_is_emptied(
         assert not git(bare, "for-each-ref")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("end", ["killed", "locked", "key", "key add", "key rotate"])
 def test_a_first_sync_that_ends_early_has_seen_that_the_remote_is_encrypted(
     tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch, end: str
@@ -433,6 +435,7 @@ def test_a_removed_key_opens_nothing_that_is_sent_after_the_remote_was_set_back(
     assert "no key of this machine opens it" in desktop.run("sync", code=4).output
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("end", ["killed before", "killed after", "no answer"])
 def test_nothing_is_sent_by_the_keys_before_a_rotation_whose_end_is_unknown(
     laptop: Machine, desktop: Machine, bare: Path, end: str

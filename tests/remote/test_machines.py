@@ -651,6 +651,7 @@ def test_a_run_before_the_first_sync_does_not_bring_back_what_was_removed(
     assert laptop.events(B) == 3
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_in_project", [False, True], ids=["store", "project"])
 @pytest.mark.parametrize("is_archived", [False, True], ids=["removed", "archived"])
 def test_an_older_version_of_the_last_sync_is_no_edit_of_what_was_removed_since(
@@ -1083,6 +1084,7 @@ def test_a_name_like_that_of_a_temporary_file_stays(laptop: Machine, desktop: Ma
 ODD = ("a\tb.txt", "a\nb.txt", "a\x7fb", "a\u0085b", "a\n/b")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ODD)
 def test_a_name_that_no_machine_takes_keeps_its_conversation_here_and_no_other(
     laptop: Machine, desktop: Machine, name: str
@@ -1140,6 +1142,7 @@ def test_a_name_that_is_gits_own_on_another_system_stops_no_machine(
     assert ids(taken["taken"]) == [f"jp-c{B}"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("change", ["renamed", "removed", "edited, too"])
 def test_the_machine_that_has_sent_a_refused_record_replaces_it(
     laptop: Machine, desktop: Machine, untaken: Path, change: str
@@ -1175,6 +1178,7 @@ def test_the_machine_that_has_sent_a_refused_record_buries_it(laptop: Machine, d
     quiet(laptop, desktop)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("change", ["edited", "removed", "as before"])
 def test_no_other_machine_replaces_or_buries_a_refused_record(
     laptop: Machine, desktop: Machine, untaken: Path, bare: Path, change: str
@@ -1276,6 +1280,7 @@ def test_machines_that_make_the_same_fork_keep_one(twins: tuple[Machine, Machine
     assert f"jp-c{there[:11]}" in desktop.run("vault", "-v").output
 
 
+@pytest.mark.long
 def test_a_fork_that_was_sent_is_kept_when_another_machine_sends_the_same(twins: tuple[Machine, Machine]) -> None:
     laptop, desktop = twins
     (here,), (there,) = _forks(laptop), _forks(desktop)
@@ -1290,6 +1295,7 @@ def test_a_fork_that_was_sent_is_kept_when_another_machine_sends_the_same(twins:
     assert _forks(laptop) == _forks(desktop) == sorted([here, there])
 
 
+@pytest.mark.long
 def test_a_fork_that_another_remote_has_is_kept(twins: tuple[Machine, Machine], tmp_path: Path) -> None:
     laptop, desktop = twins
     forks = sorted([*_forks(laptop), *_forks(desktop)])
@@ -1306,6 +1312,7 @@ def test_a_fork_that_another_remote_has_is_kept(twins: tuple[Machine, Machine], 
     assert _forks(laptop) == _forks(desktop) == forks
 
 
+@pytest.mark.long
 def test_a_fork_is_kept_if_the_same_one_of_another_machine_cannot_be_taken(twins: tuple[Machine, Machine]) -> None:
     laptop, desktop = twins
     (here,), (there,) = _forks(laptop), _forks(desktop)
@@ -1320,6 +1327,7 @@ def test_a_fork_is_kept_if_the_same_one_of_another_machine_cannot_be_taken(twins
     assert here in _forks(desktop)
 
 
+@pytest.mark.long
 def test_undo_of_a_sync_restores_the_fork_that_it_has_replaced(twins: tuple[Machine, Machine]) -> None:
     laptop, desktop = twins
     (here,), (there,) = _forks(laptop), _forks(desktop)
@@ -1333,6 +1341,7 @@ def test_undo_of_a_sync_restores_the_fork_that_it_has_replaced(twins: tuple[Mach
     assert _forks(laptop) == _forks(desktop) == [here]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("change", ["continued", "titled", "private", "published", "child", "accepted"])
 def test_a_fork_with_work_of_its_own_is_kept(twins: tuple[Machine, Machine], change: str) -> None:
     laptop, desktop = twins

@@ -55,6 +55,7 @@ def test_edits_on_all_machines_travel(machines: list[PlainMachine]) -> None:
     assert (second.store / "new" / "metadata.json").exists()
 
 
+@pytest.mark.long
 def test_two_continuations_make_one_fork(machines: list[PlainMachine]) -> None:
     first, second, third = machines
     append(first.store / A, 2, "b", LONG_AGO + 60 * SECOND)
@@ -66,6 +67,7 @@ def test_two_continuations_make_one_fork(machines: list[PlainMachine]) -> None:
     assert len(list(third.store.iterdir())) == 4
 
 
+@pytest.mark.long
 def test_a_removal_and_a_rename_travel(machines: list[PlainMachine]) -> None:
     first, second, _ = machines
     first.run("rm", A, "--yes", "--promote")

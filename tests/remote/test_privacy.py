@@ -214,6 +214,7 @@ class Killed(BaseException):
     """The end of the process."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("end", ["killed", "refused"])
 def test_a_mark_that_an_attempt_has_taken_is_no_change_of_this_machine(
     laptop: Machine, desktop: Machine, monkeypatch: pytest.MonkeyPatch, end: str
@@ -373,6 +374,7 @@ _CHANGES: dict[str, tuple[tuple[str, ...] | Callable[[Machine], None], ...]] = {
 _LISTS = ("sent", "taken", "forked", "removed_here", "removed_there", "private_there", "private_no_longer_there")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("change", _CHANGES)
 @pytest.mark.parametrize("is_plain", [False, True], ids=["at once", "after a run"])
 def test_a_dry_run_and_status_tell_what_the_sync_does(laptop: Machine, change: str, *, is_plain: bool) -> None:

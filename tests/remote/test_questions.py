@@ -156,6 +156,7 @@ def test_the_first_sync_with_an_address_asks_nothing_with_yes_without_a_terminal
     assert "nothing of it is sent yet" in asked(other, str(make_bare(tmp_path / "c.git")), answers="", command="pull")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("answer", ["o", "other"])
 def test_the_other_machine_can_be_chosen_and_the_command_brings_this_version_back(
     titled: Machine, laptop: Machine, answer: str

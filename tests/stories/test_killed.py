@@ -58,6 +58,7 @@ def killed(world: World, delay: float) -> bool:
         return process.wait() == -signal.SIGKILL
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(3))
 def test_killed_at_any_moment_the_next_run_gets_to_the_same_trees(
     world: World, tmp_path: Path, run: Run, seed: int
@@ -128,6 +129,7 @@ def told(world: World) -> tuple[dict[str, tuple[bytes, int]], list[bytes]]:
     return listing(world.workspace), sorted(path.read_bytes() for path in world.store.rglob("events.json"))
 
 
+@pytest.mark.long
 def test_killed_while_replacing_forking_and_removing(world: World, tmp_path: Path, run: Run) -> None:
     upset(world)
     whole = make_project(tmp_path / "other" / "project", run)

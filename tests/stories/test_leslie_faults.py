@@ -87,6 +87,7 @@ def cut_short(tmp_path: Path, run: Run, mode: Mode, first: int, stride: int) -> 
     return hits
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", Mode)
 def test_cut_short_at_some_steps(tmp_path: Path, run: Run, mode: Mode) -> None:
     assert cut_short(tmp_path, run, mode, 1 + list(Mode).index(mode) * 5, STRIDE)

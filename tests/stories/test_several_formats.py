@@ -199,6 +199,7 @@ def test_a_no_at_a_question_ends_the_command_before_the_other_is_begun(fresh: Bo
     assert not fresh.claude.store.exists()
 
 
+@pytest.mark.long
 def test_the_first_question_comes_again_after_a_no(fresh: Both) -> None:
     for name in ("claude-code", "jp"):
         for answer in ("n\n", "n\n", "y\n"):
