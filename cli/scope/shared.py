@@ -158,8 +158,15 @@ def _new_sessions(engine: Engine) -> tuple[str, ...]:
 
 
 def _sessions_in(roots: Roots) -> set[str]:
-    """Return the names in the folder that the directory of the program lacks."""
-    return {name for name in _names(roots.folder) if name not in set(_names(roots.workspace))}
+    """Return the names in the folder that the directory of the program lacks; none if the folder can't be read.
+
+    The run of its own pair has reported that.
+    """
+    try:
+        names = _names(roots.folder)
+    except OSError:
+        return set()
+    return set(names).difference(_names(roots.workspace))
 
 
 def _names(directory: str) -> list[str]:

@@ -182,7 +182,7 @@ def test_a_folder_that_may_not_be_written(small: Sides) -> None:
         result = small.run("-w", small.project)
     finally:
         small.leslie.chmod(0o755)
-    assert result.exit_code == 1
+    assert result.exit_code == 4
     assert "Traceback" not in result.output
 
 
