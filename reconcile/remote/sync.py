@@ -266,7 +266,7 @@ class Sync:
             self._won(replace(agreed, commit=commit), end.concerned)
             self._remember(end, report, commit, marks)
             return report
-        if not self._is_completed(tip, commit, replace(known, waiting=waiting), end.outcome):
+        if not self._is_swapped(tip, commit, end.outcome, replace(known, waiting=waiting)):
             return None
         self._won(replace(agreed, commit=commit), end.concerned)
         report.commit = commit
@@ -297,39 +297,32 @@ class Sync:
             return known
         return replace(known, removals=self.removals, rest=outcome.run)
 
-    def _is_completed(self, tip: str | None, commit: str, known: Known, outcome: Outcome | None) -> bool:
-        """Send the last commit, which is noted as pending until its end is known; return as `_is_swapped`."""
-        self._note(replace(known, pending=commit))
-        try:
-            is_won = self._is_swapped(tip, commit, outcome)
-        except UnreachableError:
-            raise
-        except RemoteError:  # the host has refused it
-            self._note(known)
-            raise
-        if not is_won:
-            self._note(known)
-        return is_won
+    def _is_swapped(self, tip: str | None, commit: str, outcome: Outcome | None, known: Known | None = None) -> bool:
+        """Send a commit of what a pass has changed; return False if another machine has moved the remote meanwhile.
 
-    def _is_swapped(self, tip: str | None, commit: str, outcome: Outcome | None) -> bool:
-        """Send a commit of what a pass has changed; return False if another machine has moved the remote meanwhile."""
+        ``known`` is given for the last commit, which is noted as pending until its end is known.
+        """
+        if known is not None:
+            self._note(replace(known, pending=commit))
         try:
             swap = self.engine.swap(tip, commit)
         except UnreachableError:
             raise
         except RemoteError:  # the host has refused it
-            self._note_unsent(outcome)
+            self._note_unsent(outcome, known)
             raise
         if swap is Swap.LOST:
-            self._note_unsent(outcome)
+            self._note_unsent(outcome, known)
         if swap is Swap.UNKNOWN:
             raise UnreachableError(
                 "the remote gave no answer to a push: it may have it, or not", "run the sync again: it looks first"
             )
         return swap is Swap.WON
 
-    def _note_unsent(self, outcome: Outcome | None) -> None:
-        """Have the journal say that the remote has not got what a pass was to send."""
+    def _note_unsent(self, outcome: Outcome | None, known: Known | None) -> None:
+        """Note that no push is pending, and have the journal say that the remote lacks what a pass was to send."""
+        if known is not None:
+            self._note(known)
         if outcome is not None and outcome.run is not None:
             done = (each.action for each in outcome.results.values() if each.is_done)
             unsent = [action.id for action in done if action.target.side is Side.WORKSPACE]
