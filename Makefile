@@ -46,13 +46,14 @@ endif
 
 DEMO := fixtures/demo/run
 
-.PHONY: help demo test long worlds stories git-stories soak machines walk race browser agents faults fuzz mutants coverage lint format docs map screens bench bench-machines bench-rules bench-secrets flame clean
+.PHONY: help demo test long modes worlds stories git-stories soak machines walk race browser agents faults fuzz mutants coverage lint format docs map screens bench bench-machines bench-rules bench-secrets flame clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo 'make demo      a small store and workspace: dry run, apply, and the second run with nothing to do'
 	@echo 'make test      the tests (ARGS="-k word" for a part, JOBS=0 in one process)'
 	@echo 'make long      tests that make test leaves out: most scenarios on a fake disk (pyfakefs) and on a real one, some under faults, hooks, pipes, hostile files, generated pages'
+	@echo 'make modes     for root: the tests that need the modes of files to bind the process'
 	@echo 'make worlds    every small world, about an hour of one core (WORLDS_EVERY=6: one in six of them)'
 	@echo 'make soak      an editor, JP, git and two watchers at once, for SOAK_FOR=600 seconds'
 	@echo 'make machines  random stories of two to five machines with one remote, and five that race and are killed, for MACHINES_FOR=600 seconds each'
@@ -86,6 +87,12 @@ test: $(VENV)/.installed-dev
 
 long: $(VENV)/.installed-dev
 	$(BIN)/pytest --numprocesses=$(JOBS) --dist=worksteal -m 'long and not slow' $(ARGS)
+
+# The tests that need the modes of files to bind them. Root plays them without the two capabilities that ignore modes.
+MODES := -dac_override,-dac_read_search
+modes: $(VENV)/.installed-dev
+	$(if $(filter 0,$(shell id -u)),setpriv --bounding-set=$(MODES) --inh-caps=$(MODES)) \
+		$(BIN)/pytest -m modes $(ARGS) tests/stories
 
 worlds: $(VENV)/.installed-dev
 	$(BIN)/pytest --numprocesses=$(JOBS) -m slow tests/properties/test_worlds.py $(ARGS)

@@ -172,7 +172,7 @@ def test_the_folder_is_a_file(small: Sides) -> None:
     assert len(carried(small.store)) == 3
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+@pytest.mark.modes
 def test_a_folder_that_may_not_be_written(small: Sides) -> None:
     value = relations(small)
     value["relations"] = {}

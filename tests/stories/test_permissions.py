@@ -1,4 +1,4 @@
-"""An ordinary user, and what may not be read or written. For root there is no such thing."""
+"""An ordinary user, and what may not be read or written. Root plays these tests by `make modes`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from tests.support.projects.world import World
 
 NOBODY = 65534
-ordinary = pytest.mark.skipif(os.geteuid() == 0, reason="root may read and write everything")
 
 
 @contextlib.contextmanager
@@ -54,7 +53,7 @@ def world(world: World) -> World:
     return world
 
 
-@ordinary
+@pytest.mark.modes
 def test_a_file_that_may_not_be_read_is_held_and_the_rest_is_done(world: World) -> None:
     with mode(world.workspace / "17500000001-it" / "events.json", 0):
         result = world.run("--workspace", world.project)
@@ -65,7 +64,7 @@ def test_a_file_that_may_not_be_read_is_held_and_the_rest_is_done(world: World) 
     assert listing(world.store) == listing(world.workspace)
 
 
-@ordinary
+@pytest.mark.modes
 @pytest.mark.parametrize("name", [".cache", "deep/.cache", "conversations/notes", "conversations/.cache"])
 def test_a_directory_that_is_not_ours_and_may_not_be_read_keeps_that_around_it(world: World, name: str) -> None:
     """Nobody can say what would be lost with it; runs that remove nothing don't mind."""
@@ -84,7 +83,7 @@ def test_a_directory_that_is_not_ours_and_may_not_be_read_keeps_that_around_it(w
     assert not (world.workspace / "17500000001-it").exists()
 
 
-@ordinary
+@pytest.mark.modes
 def test_a_directory_that_may_not_be_read_removes_nothing(world: World) -> None:
     world.reconcile()
     before = listing(world.store)
@@ -99,7 +98,7 @@ def test_a_directory_that_may_not_be_read_removes_nothing(world: World) -> None:
     assert world.plan()["summary"]["in-sync"] == 2
 
 
-@ordinary
+@pytest.mark.modes
 def test_a_workspace_that_may_not_be_read_is_not_called_empty(world: World) -> None:
     world.reconcile()
     with mode(world.workspace, 0):
@@ -109,7 +108,7 @@ def test_a_workspace_that_may_not_be_read_is_not_called_empty(world: World) -> N
     assert "recover" not in status
 
 
-@ordinary
+@pytest.mark.modes
 def test_a_workspace_that_may_not_be_written_leaves_the_store_complete(world: World) -> None:
     """See docs/design/formats/jp.md#edge-case-92."""
     world.reconcile()
@@ -129,7 +128,7 @@ def test_a_workspace_that_may_not_be_written_leaves_the_store_complete(world: Wo
     assert {path.name for path in world.workspace.iterdir()} == {"17500000001-ot", "17500000002-it"}
 
 
-@ordinary
+@pytest.mark.modes
 @pytest.mark.parametrize("what", ["store", "state"])
 def test_where_nothing_may_be_written_is_one_line(world: World, what: str) -> None:
     world.reconcile()
@@ -185,7 +184,7 @@ def test_doctor_names_a_directory_that_is_immutable(settled: World, what: str) -
     assert settled.run("doctor", "-w", settled.project).exit_code == 0
 
 
-@ordinary
+@pytest.mark.modes
 @pytest.mark.parametrize("what", ["store", "workspace", "state", "vault", "conversation"])
 def test_doctor_names_a_directory_that_may_not_be_written(settled: World, what: str) -> None:
     place = place_of(settled, what)
@@ -206,7 +205,7 @@ def test_a_run_against_an_immutable_store_ends_with_an_error_and_a_hint(settled:
     settled.reconcile()
 
 
-@ordinary
+@pytest.mark.modes
 @pytest.mark.parametrize(("bits", "words", "code"), [(0o555, "not writable", 1), (0, "not readable", 4)])
 def test_a_run_against_a_closed_store_ends_with_an_error_and_a_hint(
     settled: World, bits: int, words: str, code: int

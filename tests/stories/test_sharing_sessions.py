@@ -780,7 +780,7 @@ def test_a_link_in_the_place_of_the_folder_is_never_followed(ann: Person, tmp_pa
     assert carried(elsewhere) == before
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+@pytest.mark.modes
 def test_a_folder_that_cannot_be_read_is_reported_and_the_rest_goes_on(ann: Person) -> None:
     session = ann.play("plain")
     ann.run("project", session.stem)
