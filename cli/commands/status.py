@@ -17,6 +17,7 @@ from reconcile.model.plan import Kind, number_of, states_of
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import Metadata, Side
 from reconcile.model.units import unit_text
+from reconcile.planning.conflicts import undecided
 from reconcile.planning.filters import named
 from reconcile.planning.status_listing import StatusLine, status_lines
 from reconcile.state.directory import REMOTES
@@ -146,7 +147,7 @@ def status(context: click.Context, conversation: str | None) -> None:
             blocked = [
                 {"reason": item.reason.value, "message": item.message, "resolve": item.resolve} for item in sides
             ]
-            lines_of = [to_builtins(each) for each in listed]
+            lines_of = [_builtins(each) for each in listed]
             document = {"format": "reconcile.status/1", "conversations": lines_of, "blocked": blocked}
             beside = {"shared": sorted(shared), "blocked_in_folder": blocked_there}
             print_document(options, document | (beside if session.roots.folder else {}))
@@ -298,7 +299,7 @@ def _pending_parts(found: Pending, noun: str, remote: str) -> list[str]:
 
 def _lost(each: Lost) -> StatusLine:
     detail = f"{each.left}: {each.command}" if each.command else each.left
-    return StatusLine(each.conversation, each.title, 0, "lost", f"lost with a store; {detail}", settled=False)
+    return StatusLine(each.conversation, each.title, 0, "lost", (f"lost with a store; {detail}",), settled=False)
 
 
 def _by_conversation(conflicts: Iterable[Conflict]) -> dict[str, list[Conflict]]:
@@ -308,17 +309,42 @@ def _by_conversation(conflicts: Iterable[Conflict]) -> dict[str, list[Conflict]]
     return found
 
 
-def _values(conflicts: Iterable[Conflict], style: Style, indent: str) -> Iterator[str]:
-    """Yield the values of both sides of the keys that differ."""
-    for conflict in conflicts:
-        from ..output.conflict_text import value_lines  # here: most conversations have none
+def _detail_lines(
+    details: Sequence[str],
+    conflicts: Iterable[Conflict],
+    style: Style,
+    begin: str,
+    indent: str,
+    *,
+    dim: bool = False,
+) -> Iterator[str]:
+    """Yield each detail, the first behind ``begin``; below a conflict, the values of both sides that differ."""
+    open_conflicts = {undecided(each): each for each in conflicts}
+    for number, detail in enumerate(details):
+        further = indent if len(details) == 1 else f"{indent}  "
+        first = indent if number else begin
+        yield from (style(line, dim=dim) for line in wrap(message_text(detail), style.columns, first, further))
+        if detail in open_conflicts:
+            yield from _values(open_conflicts.pop(detail), style, f"{indent}  ")
+    for conflict in open_conflicts.values():
+        yield from _values(conflict, style, f"{indent}  ")
 
-        yield from value_lines(conflict, style.columns, indent)
+
+def _values(conflict: Conflict, style: Style, indent: str) -> Iterator[str]:
+    from ..output.conflict_text import value_lines  # here: most conversations have no conflict
+
+    return value_lines(conflict, style.columns, indent)
+
+
+def _builtins(line: StatusLine) -> dict[str, Any]:
+    """Return a status line for JSON, with its details as one text."""
+    values = to_builtins(line)
+    return {("detail" if key == "details" else key): values[key] for key in values} | {"detail": line.detail}
 
 
 def _naming(options: Options, line: StatusLine) -> StatusLine:
     """Return the line with the options for the two sides in the commands that it names."""
-    return replace(line, detail=naming_sides(line.detail, options.sides)) if options.sides and line.detail else line
+    return replace(line, details=tuple(naming_sides(detail, options.sides) for detail in line.details))
 
 
 def _quiet_states(options: Options, session: Session) -> frozenset[str]:
@@ -365,9 +391,9 @@ def _all_lines(
             lines += [f"{start}  {title}", *([f"    {style(shown_id, dim=True)}"] if shown_id else [])]
         else:
             lines.append(f"{start}  {pad(title, second)}  {style(shown_id, dim=True)}".rstrip())
-        if entry.detail and (entry.word not in QUIET | {"external"} or _has_notice(entry, noted)):
-            lines += [style(line, dim=True) for line in wrap(message_text(entry.detail), style.columns, "    ")]
-            lines += _values(conflicts.get(entry.conversation, ()), style, "      ")
+        if entry.word not in QUIET | {"external"} or _has_notice(entry, noted):
+            of_entry = conflicts.get(entry.conversation, ()) if entry.details else ()
+            lines += _detail_lines(entry.details, of_entry, style, "    ", "    ", dim=True)
     end = state_counts(counts.items(), roots.noun, is_public=roots.is_in_project)
     return [*lines, *(style(line, bold=True) for line in wrap(f"{end}.", style.columns))]
 
@@ -419,7 +445,7 @@ def _next_lines(
 
 def _has_notice(line: StatusLine, noted: Container[str]) -> bool:
     """Tell whether a conversation that needs nobody has a notice."""
-    return (line.word == "in-sync" and bool(line.detail)) or (line.word == "available" and line.conversation in noted)
+    return (line.word == "in-sync" and bool(line.details)) or (line.word == "available" and line.conversation in noted)
 
 
 def _show_one(
@@ -431,7 +457,7 @@ def _show_one(
     ways: Iterable[tuple[str, str]],
 ) -> None:
     if options.json:
-        print_document(options, {"format": "reconcile.status/1", **to_builtins(standing), **details})
+        print_document(options, {"format": "reconcile.status/1", **_builtins(standing), **details})
         return
     style = Style.choose(options.color)
     lines = [title_and_id(standing.title, standing.conversation, style)]
@@ -439,20 +465,16 @@ def _show_one(
     intent = f"removed here by run {removed_by}" if removed_by else intent_words(details["intent"], is_public=is_public)
     word = state_word(standing.word, is_public=is_public)
     standing = _naming(options, standing)
-    standing_words = f"{word}: {message_text(standing.detail)}" if standing.detail else word
-    rows = [
-        ("state", standing_words),
-        ("intent", intent),
-        ("parents", clean(_parents(details))),
-    ]
+    begin, indent = f"  {pad('state', 9)}  {word}", " " * 13
+    lines += _detail_lines(standing.details, conflicts, style, f"{begin}: ", indent) if standing.details else [begin]
+    rows = [("intent", intent), ("parents", clean(_parents(details)))]
     rows += [("shared", f"in {_folder(roots)}")] if details.get("shared") else []
     rows += [(side.value, clean(path)) for side in Side for path in details[side.value] or ["(none)"]]
     if left := details.get("hidden"):
         names = _listed(left, len(left) if options.verbose else _NAMED)
         rows.append(("left out", f"{names}; no run copies hidden and temporary files, and links"))
     for name, words in rows:
-        lines += wrap(words, style.columns, f"  {pad(name, 9)}  ", " " * 13)
-        lines += _values(conflicts if name == "state" else (), style, " " * 13)
+        lines += wrap(words, style.columns, f"  {pad(name, 9)}  ", indent)
     is_alone = len(details["units"]) == 1
     is_file = is_alone and standing.conversation in (*details["store"], *details["workspace"])
     for unit in details["units"]:

@@ -448,8 +448,8 @@ def _is_about(step: Step, row: Conflict) -> bool:
     return step.conversation == row.conversation and step.unit in (row.unit, WHOLE)
 
 
-def notices(session: Session, decided: Iterable[Decided], views: Mapping[str, View]) -> dict[str, str]:
-    """Return the notices on decided conflicts by conversation.
+def notices(session: Session, decided: Iterable[Decided], views: Mapping[str, View]) -> dict[str, tuple[str, ...]]:
+    """Return the notices on decided conflicts by conversation, each of them once.
 
     Left out are those whose other version is back, and those of which nothing is left: both sides have other values.
     """
@@ -460,7 +460,7 @@ def notices(session: Session, decided: Iterable[Decided], views: Mapping[str, Vi
             words.setdefault(each.conversation, []).append(each.words)
             if each.child is not None:
                 words.setdefault(each.child, []).append(f"the continuation of {each.conversation} that was not taken")
-    return {conversation: "; ".join(texts) for conversation, texts in words.items()}
+    return {conversation: tuple(dict.fromkeys(texts)) for conversation, texts in words.items()}
 
 
 def _is_edited_since(session: Session, decided: Decided, view: View) -> bool:

@@ -169,6 +169,11 @@ def to_be_taken(conflict: Conflict) -> str:
     return f"the next run asks at a terminal, or takes the {conflict.takes}'s {_why_and_more(conflict)}"
 
 
+def undecided(conflict: Conflict) -> str:
+    """Return what differs, both versions, and which of them the next run takes."""
+    return f"{described(conflict)}; {to_be_taken(conflict)}"
+
+
 def _why_and_more(conflict: Conflict, child: str = "") -> str:
     assert conflict.takes is not None  # noqa: S101 - the callers have checked it
     becomes = f"is now the fork {child}" if child else "becomes a fork"

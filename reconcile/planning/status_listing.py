@@ -10,12 +10,12 @@ from reconcile.model.plan import Kind
 from reconcile.model.reasons import Reason
 from reconcile.model.units import unit_text
 from reconcile.planning.attention import restoring
-from reconcile.planning.conflicts import described, to_be_taken
+from reconcile.planning.conflicts import undecided
 from reconcile.planning.diagnosis import NOTHING_IN_IT
 from reconcile.planning.rules.presence import Goal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from reconcile.model.plan import Action, Conflict, Item, Plan
     from reconcile.model.snapshot import Copy
@@ -35,14 +35,22 @@ _HELD = {Reason.INVALID: "invalid", Reason.DIVERGED_HELD: "conflict"}
 
 
 class StatusLine(Struct, frozen=True):
-    """One line of `status`. ``word`` is stable for programs; ``settled``: nothing to do or to decide."""
+    """The state of a conversation in `status`.
+
+    ``word`` is stable for programs; each of ``details`` is a line; ``settled``: nothing to do or to decide.
+    """
 
     conversation: str
     title: str | None
     depth: int
     word: str
-    detail: str
+    details: tuple[str, ...]
     settled: bool
+
+    @property
+    def detail(self) -> str:
+        """The details in one line."""
+        return "; ".join(self.details)
 
 
 def _requests(context: PlanningContext) -> dict[str, tuple[str, str]]:
@@ -61,7 +69,7 @@ def status_lines(
     context: PlanningContext,
     plan: Plan,
     busy: Mapping[str, str],
-    notices: Mapping[str, str],
+    notices: Mapping[str, Sequence[str]],
     empty: Iterable[Copy] = (),
 ) -> tuple[StatusLine, ...]:
     """Return the status line of every conversation, in the order of the tree.
@@ -91,36 +99,36 @@ def status_lines(
         if found and (item is None or item.reason in (*_UNDECIDED, Reason.BEHIND_ASIDE)):
             word, is_settled = "conflict", False
             older = [item.message] if item is not None and item.reason is Reason.BEHIND_ASIDE else []
-            detail = "; ".join([*(f"{described(each)}; {to_be_taken(each)}" for each in found), *older])
+            details = [*map(undecided, found), *older]
         else:
             word, detail, is_settled = _word(context, view, actions.get(conversation, []), item)
+            details = [detail] if detail else []
         if is_settled and conversation in hollow:
             word = "empty" if is_gone or not (view.store.units or view.workspace.units) else word
-            words = [detail] if detail and word != "empty" else []
-            detail, is_settled = "; ".join((*words, *hollow[conversation])), False
+            details, is_settled = [*(details if word != "empty" else ()), *hollow[conversation]], False
         if view.local and view.workspace.main is not None and word != "local-present":
-            word, detail = _with_copy_here(word, detail, item)
+            word, details = _with_copy_here(word, details, item)
             is_settled = False
         if conversation in requests:
             command, why = requests[conversation]
             is_blocked = item is not None and item.reason not in _ASIDE
             word = word if is_blocked else "requested"
-            detail, is_settled = f"{detail}; {command}" if is_blocked else f"{command}: {why}", False
+            details, is_settled = [*details, command] if is_blocked else [f"{command}: {why}"], False
         if conversation in busy:
-            word, detail, is_settled = "busy", busy[conversation], False
+            word, details, is_settled = "busy", [busy[conversation]], False
         elif is_settled and conversation in notices:
-            detail = "; ".join(filter(None, (detail, notices[conversation])))
+            details = [*details, *notices[conversation]]
         depth = context.tree.depths.get(conversation, 0)
-        lines.append(StatusLine(conversation, view.title, depth, word, detail, is_settled))
+        lines.append(StatusLine(conversation, view.title, depth, word, tuple(details), is_settled))
     return tuple(lines)
 
 
-def _with_copy_here(word: str, detail: str, item: Item | None) -> tuple[str, str]:
+def _with_copy_here(word: str, details: list[str], item: Item | None) -> tuple[str, list[str]]:
     """Return the state of a local conversation that has a copy here: what blocks it comes first."""
     copy_here = "marked local, but this checkout has a copy"
     if item is not None and item.reason not in _ASIDE:
-        return word, f"{detail}; {copy_here}"
-    return "local-present", f"{copy_here}; {detail}" if detail else copy_here
+        return word, [*details, copy_here]
+    return "local-present", [copy_here, *details]
 
 
 def _word(context: PlanningContext, view: View, actions: list[Action], item: Item | None) -> tuple[str, str, bool]:

@@ -27,7 +27,7 @@ def found(
     baseline: Baseline,
     policy: Policy | None = None,
     busy: dict[str, str] | None = None,
-    notices: dict[str, str] | None = None,
+    notices: dict[str, tuple[str, ...]] | None = None,
 ) -> dict[str, StatusLine]:
     sides = stored(*store, BESIDE), here(*workspace, BESIDE)
     context, plan = context_of(*sides, baseline, policy), plan_of(*sides, baseline, policy)
@@ -231,10 +231,17 @@ def test_edits_on_both_sides_are_a_conflict_before_a_run_decides_it() -> None:
         assert way in standing.detail
 
 
+def test_each_conflict_of_a_conversation_is_a_detail_of_its_own() -> None:
+    ours, theirs = (ONE.replace('09:00 title "A"', f'{hour}:00 title "{hour}"') for hour in (10, 11))
+    standing = found([ours, NOTE.replace("09", "10")], [theirs, NOTE.replace('"x"', '"y"')], KNOWN)["jp-c1"]
+    assert [each.partition(": ")[0] for each in standing.details] == ["metadata (title)", "NOTE.md"]
+    assert standing.detail == "; ".join(standing.details)
+
+
 def test_a_decided_conflict_is_a_notice() -> None:
-    seen = found([ONE], [ONE], KNOWN, notices={"jp-c1": "it was decided"})["jp-c1"]
+    seen = found([ONE], [ONE], KNOWN, notices={"jp-c1": ("it was decided",)})["jp-c1"]
     assert (seen.word, seen.detail, seen.settled) == ("in-sync", "it was decided", True)
-    assert found([ONE], [MORE], KNOWN, notices={"jp-c1": "it was decided"})["jp-c1"].word == "newer-in-workspace"
+    assert found([ONE], [MORE], KNOWN, notices={"jp-c1": ("it was decided",)})["jp-c1"].word == "newer-in-workspace"
 
 
 RETITLED = tuple(ONE.replace('"A"', f'"{title}"') for title in "BC")
@@ -285,9 +292,9 @@ def test_a_request_that_waits_is_told_with_what_it_waits_for() -> None:
 
 
 def test_of_what_is_not_settled_no_decided_conflict_is_told() -> None:
-    notices = {"jp-c1": "a conflict was decided"}
-    assert found([ONE], [ONE], KNOWN, notices=notices)["jp-c1"].detail == notices["jp-c1"]
-    assert notices["jp-c1"] not in found([ONE], [MORE], KNOWN, notices=notices)["jp-c1"].detail
+    notices: dict[str, tuple[str, ...]] = {"jp-c1": ("a conflict was decided", "another one was")}
+    assert found([ONE], [ONE], KNOWN, notices=notices)["jp-c1"].details == notices["jp-c1"]
+    assert "decided" not in found([ONE], [MORE], KNOWN, notices=notices)["jp-c1"].detail
 
 
 def test_from_an_emptied_workspace_everything_is_available() -> None:

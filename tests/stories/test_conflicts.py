@@ -136,6 +136,27 @@ def test_of_streams_the_events_are_counted(world: World) -> None:
     assert "syncs what changed (1)" in shown, "the child is a part of the conflict"
 
 
+def test_each_conflict_of_a_conversation_begins_a_line_of_its_own(world: World) -> None:
+    """Before a run and after it, with the values of both sides below the conflict that they belong to."""
+    retitled(world)
+    append(world.store / f"{FIRST}-it", 2, "b", LONG_AGO + 2 * SECOND)
+    append(world.workspace / f"{FIRST}-it", 1, "c", LONG_AGO + SECOND)
+    shown = said(world, "status").splitlines()
+    metadata = next(at for at, line in enumerate(shown) if line.startswith("    metadata (title): store "))
+    assert shown[metadata].endswith("; the next run asks at a terminal, or takes the store's (newer)")
+    assert shown[metadata + 1].startswith("      title: ")
+    assert shown[metadata + 2].startswith("    events: store file changed ")
+    of_one = said(world, "status", str(FIRST))
+    assert "  state      conflict: metadata (title): store " in of_one
+    assert "\n             events: store file changed " in of_one
+    assert "; events: store file changed " in status(world)[ID]["detail"], "in JSON it is one text"
+    world.reconcile()
+    after = said(world, "status")
+    assert "\n    metadata: both sides changed it, " in after
+    assert "\n    events: both sides changed it, " in after
+    assert after.count(f"the continuation of {ID} that was not taken") == 1
+
+
 def in_one_file(directory: Path) -> None:
     """Give a stream JP's earlier form, in which the base configuration is the first event."""
     base = directory / "base_config.json"
@@ -160,7 +181,7 @@ def test_the_child_of_a_continuation_that_lost_is_named(world: World, by: str, f
     loser = "workspace" if by == "a run" else "store"
     assert f"the {loser}'s is now the fork {child}; to bring the {loser}'s back:" in " ".join(shown.split())
     told = said(world, "status")
-    assert (f"in the store only; the continuation of {ID} that was not taken" in told) == (by == "a run")
+    assert (f"    in the store only\n    the continuation of {ID} that was not taken\n" in told) == (by == "a run")
     assert (f"; the workspace's is now the fork {child}; `reconcile restore {ID}@" in told) == (by == "a run")
     world.reconcile("diff", ID, settled=False)
     assert "that was not taken" not in said(world, "status"), "it was seen"
