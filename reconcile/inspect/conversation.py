@@ -423,7 +423,9 @@ def _child(steps: Iterable[Step], row: Conflict, loser: Side) -> str | None:
     """Return the fork that a run has made of the version that lost; None if it has made none."""
     done = [(step, json.loads(step.record)) for step in steps if step.state is StepState.DONE]
     targets = [record["target"] for step, record in done if _is_about(step, row)]
-    replaced = {*targets, *(target.rpartition("/")[0] for target in targets)}  # of a single file, its directory too
+    # The other files of a directory, and its title, are not those of the fork.
+    directories = (target.rpartition("/")[0] for target in targets) if row.unit == STREAM else ()
+    replaced = {*targets, *directories}
     forks = ((step, record["source"]) for step, record in done if step.kind == Kind.FORK)
     found = (step.conversation for step, source in forks if source in replaced and source.startswith(f"{loser}:"))
     return next(found, None)

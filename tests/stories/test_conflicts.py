@@ -152,7 +152,7 @@ def test_each_conflict_of_a_conversation_begins_a_line_of_its_own(world: World) 
     assert "; events: store file changed " in status(world)[ID]["detail"], "in JSON it is one text"
     world.reconcile()
     after = said(world, "status")
-    assert "\n    metadata: both sides changed it, " in after
+    assert "\n    metadata: both sides changed it, and the run took the store's; `reconcile restore " in after
     assert "\n    events: both sides changed it, " in after
     assert after.count(f"the continuation of {ID} that was not taken") == 1
 
