@@ -49,6 +49,9 @@ class Settings(NamedTuple):
 
 _CHOICES = {"layout": Layout, "stream": StreamRule, "diverged": Diverged, "conflict": OnConflict, "missing": Missing}
 _CORRECT = "correct the value, or remove the setting"
+MOST_SECONDS = 10**9
+"""The longest time that a setting can have, about 31 years: every clock can count so far."""
+NO_SECONDS = f"is not a number of seconds from 0 to {MOST_SECONDS}"
 _SECONDS = ("lock_timeout", "settle", "settle_at_most")
 _KEYS = (*_CHOICES, "ignore", "shared_sessions", *_SECONDS)
 
@@ -192,14 +195,14 @@ def _value(key: str, value: object, where: str) -> Any:
         if not isinstance(value, str) or not _is_inside(value):
             raise ConfigError(f"{where}: {key}: {_brief(value)} is not a path below the top of a repository", _CORRECT)
         return value
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        try:
-            seconds = float(value)
-        except OverflowError:
-            seconds = -1.0
-        if seconds >= 0:  # false for nan
-            return seconds
-    raise ConfigError(f"{where}: {key}: {_brief(value)} is not a number of seconds, 0 or more", _CORRECT)
+    if isinstance(value, int | float) and not isinstance(value, bool) and is_seconds(value):
+        return float(value)
+    raise ConfigError(f"{where}: {key}: {_brief(value)} {NO_SECONDS}", _CORRECT)
+
+
+def is_seconds(value: float) -> bool:
+    """Tell whether a number can be a setting in seconds; one that is not a number (nan) can't."""
+    return 0 <= value <= MOST_SECONDS
 
 
 def _is_inside(path: str) -> bool:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reconcile.config import load_settings
+from reconcile.config import NO_SECONDS, is_seconds, load_settings
 from reconcile.model.reasons import Reason
 from reconcile.serialization.plan_json import action_to_json, item_to_json
 from reconcile.state.directory import state_directory
@@ -71,6 +71,13 @@ _ATTENTION = (EventKind.FAILED, EventKind.HELD, EventKind.WAITING, EventKind.POL
 """Kinds of events that ``-q`` prints, beside conflicts that a run has decided, and losses."""
 
 
+def _limited(_context: click.Context, _parameter: click.Parameter, seconds: float | None) -> float | None:
+    """Return a time. It has the limits of the settings."""
+    if seconds is not None and not is_seconds(seconds):
+        raise click.BadParameter(f"{seconds} {NO_SECONDS}")
+    return seconds
+
+
 @click.command(
     "watch",
     cls=Command,
@@ -85,13 +92,15 @@ _ATTENTION = (EventKind.FAILED, EventKind.HELD, EventKind.WAITING, EventKind.POL
 )
 @click.option(
     "--settle",
-    type=click.FloatRange(min=0),
+    type=float,
+    callback=_limited,
     metavar="SECONDS",
     help="Sync a conversation after so many quiet seconds (default: 0.15).",
 )
 @click.option(
     "--settle-at-most",
-    type=click.FloatRange(min=0),
+    type=float,
+    callback=_limited,
     metavar="SECONDS",
     help="Sync after at most this many seconds (default: 2).",
 )

@@ -70,6 +70,23 @@ def test_a_wrong_file_is_an_error(run: Run, file: Path, tmp_path: Path, monkeypa
     assert "did you mean diverged?" in result.stderr
 
 
+@pytest.mark.parametrize("number", ["inf", "nan", "1e300", "-1", "1000000001"])
+def test_a_time_that_no_clock_can_count_is_refused(
+    run: Run, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: str
+) -> None:
+    world = make_project(tmp_path / "project", run)
+    monkeypatch.chdir(world.project)
+    expected = "is not a number of seconds from 0 to 1000000000\n"
+    assert expected in run("watch", f"--settle={number}").stderr
+    file.write_text(f"settle = {number}\n")
+    assert expected in run("config").stderr
+    file.unlink()
+    monkeypatch.setenv("RECONCILE_LOCK_TIMEOUT", number)
+    result = run("config")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert expected in result.stderr
+
+
 def test_the_home_directory_is_short(run: Run, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "cfg"))
     monkeypatch.chdir(tmp_path)
