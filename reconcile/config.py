@@ -160,7 +160,7 @@ def _read(path: str) -> dict[str, Any] | None:
         from reconcile.fs.paths import open_regular
 
         with open_regular(path) as file:
-            return tomllib.load(file)
+            return tomllib.loads(file.read().decode("utf-8-sig"))  # editors of other systems write its mark
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:

@@ -87,6 +87,12 @@ def test_a_time_that_no_clock_can_count_is_refused(
     assert expected in result.stderr
 
 
+def test_a_file_with_the_mark_of_utf_8(run: Run, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    file.write_bytes(b'\xef\xbb\xbfdiverged = "hold"\r\nlock_timeout = 3\r\n')
+    assert settings(run)["diverged"] == ("hold", "file", str(file))
+
+
 def test_the_home_directory_is_short(run: Run, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "cfg"))
     monkeypatch.chdir(tmp_path)
