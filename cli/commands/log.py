@@ -80,7 +80,7 @@ def log(context: click.Context, run: str | None, last: int | None) -> None:
     roots = find_roots(options)
     style = Style.choose(options.color)
     with open_session(roots, settings_of(roots), readonly=True) as session:
-        runs = session.state.journal.runs() if run is None else (find_run(session.state, run),)
+        runs = _listed(session) if run is None else (find_run(session.state, run),)
         wanted = runs[:last]
         if options.json:
             chains = _chains(session)
@@ -96,6 +96,12 @@ def log(context: click.Context, run: str | None, last: int | None) -> None:
             if len(runs) > len(shown) and last is None:
                 lines.append(f"... and {len(runs) - NEWEST} more (-v shows all)")
             show_paged(lines, style)
+
+
+def _listed(session: Session) -> tuple[Run, ...]:
+    """Return the runs of the list, newest first; without syncs that have changed nothing, such as refused ones."""
+    skipped, remotes = session.state.journal.skipped_runs(), _remotes(session)
+    return tuple(run for run in session.state.journal.runs() if run.id not in skipped or not _is_sync(run, remotes))
 
 
 def _where(session: Session, project: str | None) -> str:

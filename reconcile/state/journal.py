@@ -360,6 +360,15 @@ class Journal:
         deciding = {run for run, after in changes if after is None or not after.is_noticed}
         return frozenset(run for run, _ in changes) - deciding
 
+    def skipped_runs(self) -> frozenset[str]:
+        """Return the finished runs that have changed nothing: all of their steps were skipped."""
+        sql = """SELECT id FROM run WHERE finished_ns IS NOT NULL AND undoes IS NULL
+            AND EXISTS (SELECT 1 FROM step WHERE run = id)
+            AND NOT EXISTS (SELECT 1 FROM step WHERE run = id AND state <> ?)
+            AND NOT EXISTS (SELECT 1 FROM intent_change WHERE run = id)"""
+        with state_errors(self._path):
+            return frozenset(run for (run,) in select(self._connection, sql, (StepState.SKIPPED.value,)))
+
     def _runs(self, sql: str) -> tuple[Run, ...]:
         with state_errors(self._path):
             return tuple(Run(*row) for row in select(self._connection, sql))

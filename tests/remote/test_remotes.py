@@ -612,10 +612,17 @@ def test_a_push_that_the_host_refuses_is_not_interrupted(laptop: Machine, bare: 
     hook.write_text("#!/bin/sh\necho too large >&2\nexit 1\n")
     hook.chmod(0o755)
     laptop.append(A, 1, "b", LONG_AGO + 60 * SECOND)
+    before, as_json = laptop.run("log").stdout, laptop.run("log", "--json").stdout
     assert "the host refused the push: remote: too large" in refused(laptop, "sync", code=4)
+    refused(laptop, "sync", code=4)
+    assert laptop.run("log").stdout == before, "it has changed nothing, on neither side"
+    assert laptop.run("log", "--json").stdout == as_json
+    set_key(laptop.directory(A), "title", "other", LONG_AGO + 60 * SECOND)
+    refused(laptop, "sync", code=4)
     (log,) = laptop.run("log", "-n", "1").stdout.splitlines()
-    assert "1 skipped" in log, "it was not sent"
-    assert "sent" not in log
+    assert "1 renamed, 3 skipped" in log, "a directory of the store was renamed; it was not sent"
+    refused(laptop, "sync", code=4)
+    assert laptop.run("log", "-n", "1").stdout.splitlines() == [log]
     hook.unlink()
     found = laptop.sync()
     assert len(found["sent"]) == 1

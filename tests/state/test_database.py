@@ -830,6 +830,26 @@ def test_run_ids_are_readable_and_ascend(state: State) -> None:
     assert [run.id for run in journal.runs()] == sorted(ids + many, reverse=True)
 
 
+def test_a_finished_run_whose_steps_were_all_skipped_is_known(state: State, here: int) -> None:
+    """One that has recorded an intent, is an undo, or is not finished, is none."""
+    journal = state.journal
+    first = journal.begin_run(here, "sync", NOW)
+    for undoes, marks in ((None, ("skipped",)), (None, ("skipped", "done")), (first, ("skipped",)), (None, ())):
+        run = journal.begin_run(here, "sync", NOW, undoes=undoes)
+        journal.plan_steps(run, [Step(mark, "1", "stream", "copy", "{}") for mark in marks], NOW)
+        journal.step_skipped(run, dict.fromkeys(marks, "refused"), NOW)
+        journal.step_done(run, {"done"}.intersection(marks), NOW)
+        journal.finish_run(run, 0, NOW)
+    decided = journal.begin_run(here, "sync", NOW)
+    journal.plan_steps(decided, [Step("skipped", "1", "stream", "copy", "{}")], NOW)
+    journal.step_skipped(decided, {"skipped": "refused"}, NOW)
+    (skipped,) = journal.skipped_runs()
+    assert skipped == "20261121-233012-01"
+    journal.record_intents(decided, here, BaselineUpdate(intents={"jp-c1": Intent(IntentKind.LOCAL)}))
+    journal.finish_run(decided, 0, NOW)
+    assert journal.skipped_runs() == {skipped}
+
+
 def test_a_run_step_by_step(state: State, here: int) -> None:
     journal = state.journal
     run = journal.begin_run(here, "reconcile", NOW, summary='{"copy": 4}')
