@@ -124,27 +124,16 @@ def watch(context: click.Context, settle: float | None, settle_at_most: float | 
     gc.enable()  # other commands end before garbage matters
     options = options_of(context)
     if options.all:
-        context.exit(_watch_all(options, _printer(options), settle, settle_at_most, sync=sync))
+        context.exit(_watch_all(options, _printer(context, options), settle, settle_at_most, sync=sync))
     formats = formats_here(options)
     chosen = {name: options.in_format(name) for name in formats} if formats else {"": options}
     for each in chosen.values():
         code = run_before_watching(each, COMMAND)
         if code is not None and (code == ExitCode.INTERRUPTED or each.is_cancelled):
             context.exit(code)
-    syncing = _syncing_one(options) if sync else nullcontext()  # its message comes before the line of the status
-    printer = _printer(options)
-    printing = Lock()
-
-    def emitted(name: str) -> Callable[[WatchEvent, WatchStatus], None]:
-        def emit(event: WatchEvent, status: WatchStatus) -> None:
-            with printing:
-                printer.emit(event, status, name)
-            if isinstance(output_error(), ConnectionError):  # the reader closed the pipe
-                stop()
-
-        return emit
-
-    watchers = {name: Watcher(_opener(each, settle, settle_at_most), emitted(name)) for name, each in chosen.items()}
+    if sync:
+        _announce_syncs(options)  # before the line of the status
+    printer = _printer(context, options)
 
     def stop() -> None:
         for watcher in watchers.values():
@@ -154,40 +143,65 @@ def watch(context: click.Context, settle: float | None, settle_at_most: float | 
         for watcher in watchers.values():
             watcher.queue.reopen()
 
+    watchers = {
+        name: Watcher(_opener(each, settle, settle_at_most), _emitter(printer, name, stop))
+        for name, each in chosen.items()
+    }
+    syncing = _syncing(options, printer, lambda: {"": options.side_words}) if sync else nullcontext()
     code = ExitCode.DONE
     with _signals(stop, reopen) as seen, syncing:
         if formats:
-            code = _run_beside_each_other(watchers, options)
+            code = _run_beside_each_other(watchers, options, printer)
         else:
             watchers[""].run()
-    printer.close()
     context.exit(ExitCode.INTERRUPTED if signal.SIGINT in seen else code)
 
 
-def _printer(options: Options) -> _JsonLines | _TextLines:
-    return _JsonLines(options) if options.json else _TextLines(options)
+def _printer(context: click.Context, options: Options) -> _JsonLines | _TextLines:
+    printer = _JsonLines(options) if options.json else _TextLines(options)
+    context.call_on_close(printer.close)  # also before an error is printed
+    return printer
 
 
-def _syncing_one(options: Options) -> AbstractContextManager[None]:
-    """Sync with the remote while a block runs. Raises `UnknownRemoteError` without a remote."""
+def _emitter(
+    printer: _JsonLines | _TextLines, of: str, stop: Callable[[], None]
+) -> Callable[[WatchEvent, WatchStatus], None]:
+    """Return a function that prints events, and calls ``stop`` once they can't be. ``of``: their format, of several."""
+
+    def emit(event: WatchEvent, status: WatchStatus) -> None:
+        printer.emit(event, status, of)
+        if isinstance(output_error(), ConnectionError):  # the reader closed the pipe
+            stop()
+
+    return emit
+
+
+def _announce_syncs(options: Options) -> None:
+    """Print that a remote is synced, too. Raises `UnknownRemoteError` without a remote."""
     from ..remotes.actions import shared_store  # here: most watchers have no remote
     from ..remotes.syncing import VARIABLE
 
     if not options.format and VARIABLE not in os.environ:
         shared_store(options).named(None, lambda name: f"{VARIABLE}={name} reconcile watch --sync")
     print_message(options, "syncing with the remote once a minute, too")
-    return _syncing(options, lambda: {"": options.side_words})
 
 
 @contextmanager
-def _syncing(options: Options, stores: Callable[[], Mapping[str, Sequence[str]]]) -> Iterator[None]:
+def _syncing(
+    options: Options, printer: _JsonLines | _TextLines, stores: Callable[[], Mapping[str, Sequence[str]]]
+) -> Iterator[None]:
     """Sync stores with their remotes while the block runs; ``stores`` as in `BackgroundSync`."""
     from ..remotes.background import BackgroundSync  # here: most watchers have no remote
 
-    def report(said: str) -> None:
-        print_error(said, None, as_json=options.json, label="error: sync")
+    def report(said: str, hint: str) -> None:
+        with printer.interrupted():
+            print_error(said, hint, as_json=options.json, label="error: sync")
 
-    syncing = BackgroundSync(stores, report, lambda said: print_warning(options, f"sync: {said}"))
+    def warn(said: str) -> None:
+        with printer.interrupted():
+            print_warning(options, f"sync: {said}")
+
+    syncing = BackgroundSync(stores, report, warn)
     syncing.start()
     try:
         yield
@@ -216,14 +230,14 @@ def _watch_all(
         finally:
             opening.close()
 
-    def emit(event: WatchEvent, status: WatchStatus) -> None:
-        printer.emit(event, status, "")
-        if isinstance(output_error(), ConnectionError):  # the reader closed the pipe
-            watcher.queue.stop()
-
     request = home_request()
     states = os.path.dirname(state_directory("jp-", request.environ, request.platform))
     timings = _timings(settings, settle, settle_at_most)
+
+    def stop() -> None:
+        watcher.queue.stop()
+
+    emit = _emitter(printer, "", stop)
     watcher = HomeWatcher(request, options.format, states, timings, visit, emit)
 
     def stores() -> Mapping[str, Sequence[str]]:
@@ -233,14 +247,13 @@ def _watch_all(
 
     with (
         _signals(watcher.queue.stop, watcher.queue.reopen) as seen,
-        _syncing(options, stores) if sync else nullcontext(),
+        _syncing(options, printer, stores) if sync else nullcontext(),
     ):
         watcher.run()
-    printer.close()
     return ExitCode.INTERRUPTED if signal.SIGINT in seen else ExitCode.DONE
 
 
-def _run_beside_each_other(watchers: Mapping[str, Watcher], options: Options) -> int:
+def _run_beside_each_other(watchers: Mapping[str, Watcher], options: Options, printer: _JsonLines | _TextLines) -> int:
     """Run watchers in threads until all have ended, and return the exit code. One that fails leaves the others running.
 
     Each opens its session in its own thread, as SQLite demands. Python runs the handlers of signals in this one.
@@ -253,7 +266,8 @@ def _run_beside_each_other(watchers: Mapping[str, Watcher], options: Options) ->
             watchers[name].run()
             code = ExitCode.DONE
         except FAILURES as error:
-            code = report_failure(error, as_json=options.json, of=name)
+            with printer.interrupted():
+                code = report_failure(error, as_json=options.json, of=name)
         finally:
             codes.append(code)
 
@@ -338,10 +352,11 @@ def _counted(noun: str, count: int) -> str:
 
 
 class _JsonLines:
-    """Prints events as lines of JSON (docs/json.md)."""
+    """Prints events as lines of JSON (docs/json.md). Any thread may call it."""
 
     def __init__(self, options: Options) -> None:
         self._quiet = options.quiet
+        self._lock = Lock()
 
     def emit(self, event: WatchEvent, status: WatchStatus, of: str) -> None:
         """Print an event; ``of``: the format that it is about, of several."""
@@ -360,20 +375,28 @@ class _JsonLines:
             "held": status.held,
             "busy": status.busy,
         }
-        click.echo(json.dumps({key: value for key, value in line.items() if value is not None}))
+        with self._lock:
+            click.echo(json.dumps({key: value for key, value in line.items() if value is not None}))
+
+    def interrupted(self) -> AbstractContextManager[object]:
+        """Print no event while the block runs, which prints to standard error."""
+        return self._lock
 
     def close(self) -> None:
         """Print nothing more."""
 
 
 class _TextLines:
-    """Prints events as lines of text; at a terminal, the last line is the present status."""
+    """Prints events as lines of text; at a terminal, the last line is the present status. Any thread may call it."""
 
     def __init__(self, options: Options) -> None:
         self._style = Style.choose(options.color)
         self._sides = options.sides
         self._quiet = options.quiet
         self._status = sys.stdout.isatty() and not options.quiet
+        self._line = ""
+        """The line of the status, as it is shown."""
+        self._lock = Lock()
         self._last = ""
         self._project = ""
         """The project of the last event, if several are watched."""
@@ -383,12 +406,14 @@ class _TextLines:
         """By format, how many more actions of a long pass are printed; None: all."""
         self._has_more: set[str] = set()
         """The formats whose last pass had more actions than were printed."""
-        if self._status:
-            doing = "looking at every project" if options.all else "scanning both sides"
-            click.echo(self._style(doing, dim=True), nl=False)
+        self._show_status("looking at every project" if options.all else "scanning both sides")
 
     def emit(self, event: WatchEvent, status: WatchStatus, of: str) -> None:
         """Print an event; ``of``: the format that it is about, of several."""
+        with self._lock:
+            self._emit(event, status, of)
+
+    def _emit(self, event: WatchEvent, status: WatchStatus, of: str) -> None:
         self._statuses[of] = status
         now = datetime.now().astimezone().strftime("%H:%M:%S")
         self._clear()
@@ -400,10 +425,7 @@ class _TextLines:
             click.echo(f"{self._style(now, dim=True)}  {self._words(event, status, of)}")
         if event.action is not None:
             self._last = now
-        if self._status:
-            # A line wider than the terminal couldn't be erased.
-            text = shorten(self._status_line(), shutil.get_terminal_size().columns - 1)
-            click.echo(self._style(text, dim=True), nl=False)
+        self._show_status(self._status_line())
 
     def _shows(self, event: WatchEvent, of: str) -> bool:
         """Tell whether an event is printed; of a long pass, only the first `SHOWN` actions are."""
@@ -421,6 +443,14 @@ class _TextLines:
         self._room[of] = room - 1
         return room > 0
 
+    @contextmanager
+    def interrupted(self) -> Iterator[None]:
+        """Print no event, and show no status, while the block runs, which prints to standard error."""
+        with self._lock:
+            self._clear()
+            yield
+            self._show_status(self._line)
+
     def close(self) -> None:
         """Erase the status line."""
         self._clear()
@@ -428,6 +458,13 @@ class _TextLines:
     def _clear(self) -> None:
         if self._status:
             click.echo("\r\x1b[2K", nl=False)
+
+    def _show_status(self, line: str) -> None:
+        self._line = line
+        if self._status:
+            # A line wider than the terminal couldn't be erased.
+            text = shorten(line, shutil.get_terminal_size().columns - 1)
+            click.echo(self._style(text, dim=True), nl=False)
 
     def _words(self, event: WatchEvent, status: WatchStatus, of: str) -> str:
         if event.action is not None:

@@ -15,31 +15,34 @@ if TYPE_CHECKING:
 FIRST_S, INTERVAL_S = 1.0, 60.0
 """Seconds before the first sync, and between two."""
 _STOP_S = 5.0
+_ERROR, _HINT = "error: ", "hint: "
+"""How `print_error` begins its lines."""
 
 
 class BackgroundSync:
     """Syncs one store after another, until it is stopped.
 
-    A failure of a store is reported once, until a sync of it succeeds or fails in another way.
+    Each message of a failed sync is reported once, until a sync of that store is without it.
     """
 
     def __init__(
         self,
         stores: Callable[[], Mapping[str, Sequence[str]]],
-        report: Callable[[str], None],
+        report: Callable[[str, str], None],
         warn: Callable[[str], None],
         first_s: float = FIRST_S,
         interval_s: float = INTERVAL_S,
     ) -> None:
         """Prepare; ``stores`` returns, by a name for messages, the words that name the sides of each store.
 
-        ``report`` gets the message of a sync that has failed, after the name if that is not empty. ``warn`` gets each
-        warning of a sync, such as that it has decided a conflict.
+        ``report`` gets each message of a sync that has failed, after the name if that is not empty, and its hint.
+        ``warn`` gets each warning of a sync, such as that it has decided a conflict.
         """
         self._stores, self._report, self._warn = stores, report, warn
         self._first_s, self._interval_s = first_s, interval_s
         self._stopped, self._process = Event(), None
-        self._last: dict[str, str] = {}
+        self._last: dict[str, set[str]] = {}
+        """By the name of a store, the messages of its last sync."""
         self._thread = Thread(target=self._run, name="sync", daemon=True)
 
     _process: subprocess.Popen[str] | None
@@ -92,10 +95,18 @@ class BackgroundSync:
         return rest.strip() if self._process.returncode else ""
 
     def _note(self, name: str, said: str) -> None:
-        """Report what a store says, unless it has said so before."""
-        if said and said != self._last.get(name) and not self._stopped.is_set():
-            self._report(_named(name, said.splitlines()[0].removeprefix("error: ")))
-        self._last[name] = said
+        """Report what a store says, unless its last sync has said so. A hint belongs to the line before it."""
+        messages: dict[str, list[str]] = {}
+        hints: list[str] = []
+        for line in said.splitlines():
+            if line.startswith(_HINT):
+                hints.append(line.removeprefix(_HINT))
+            elif line:
+                hints = messages.setdefault(line, [])
+        before, self._last[name] = self._last.get(name, set()), set(messages)
+        for message, hints in messages.items():
+            if message not in before and not self._stopped.is_set():
+                self._report(_named(name, message.removeprefix(_ERROR)), "\n".join(hints))
 
 
 def _named(name: str, said: str) -> str:

@@ -8,13 +8,13 @@ import shutil
 import signal
 import subprocess
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.cli.modules import module
 from tests.support.projects.machines import git, make_bare, make_machine
-from tests.support.projects.terminal import at_terminal
+from tests.support.projects.terminal import Session, at_terminal
 from tests.support.projects.world import LONG_AGO, SECOND, command, set_key
 
 if TYPE_CHECKING:
@@ -70,22 +70,61 @@ def test_the_first_message_about_syncs_has_a_line_of_its_own(laptop: Machine, tm
 
 @pytest.mark.long
 def test_a_failure_is_reported_once_and_tried_again(laptop: Machine, bare: Path) -> None:
-    said = list[str]()
+    said = list[Any]()
     background = module("remotes.background").BackgroundSync
     laptop.append(A, 1, "b", LONG_AGO + SECOND)
     bare.rename(bare.with_name("away"))
     with laptop.at_work():
-        syncing = background(lambda: {"here": ["--workspace", str(laptop.project)]}, said.append, said.append, 0.0, 0.2)
+        stores = {"here": ["--workspace", str(laptop.project)]}
+        syncing = background(lambda: stores, lambda *words: said.append(words), said.append, 0.0, 0.2)
         syncing.start()
         wait_for(lambda: said)
         time.sleep(2)
         bare.with_name("away").rename(bare)
         wait_for(lambda: git(bare, "rev-list", "--count", REF) == "2")
         syncing.stop()
-    assert len(said) == 1
-    assert "can't read it" in said[0]
-    assert said[0].startswith("here: ")
-    assert "error:" not in said[0], "the watcher puts it before"
+    ((failure, hint),) = said
+    assert "can't read it" in failure
+    assert failure.startswith("here: ")
+    assert "error:" not in failure, "the watcher puts it before"
+    assert hint == "check the address and the network"
+
+
+@pytest.mark.long
+def test_each_message_of_a_failure_is_reported_once(laptop: Machine) -> None:
+    """One conversation is blocked, then two are."""
+    said = list[str]()
+    background = module("remotes.background").BackgroundSync
+    stores = {"": ["--workspace", str(laptop.project)]}
+    syncing = background(lambda: stores, lambda message, _hint: said.append(message), said.append, 0.0, 0.2)
+    with laptop.at_work():
+        for number in (A, B):
+            (laptop.directory(number) / "events.json").write_bytes(b"[{")
+            if number == A:
+                syncing.start()
+            wait_for(lambda: f"jp-c{number}" in "".join(said))  # noqa: B023 - called at once
+        time.sleep(1)
+        syncing.stop()
+    assert [message.split(":")[:2] for message in said] == [["blocked", f" jp-c{number}"] for number in (A, B)]
+
+
+def test_a_failure_has_lines_of_its_own_at_a_terminal(laptop: Machine, bare: Path) -> None:
+    """The line of the status makes room, and follows again; the command that decides is named."""
+    laptop.sync()
+    bare.rename(bare.with_name("away"))
+    make_bare(bare)
+    environ = {**laptop.environment, "NO_COLOR": "1"}
+    watcher = Session("watch", "--sync", "--workspace", laptop.project, environ=environ, columns=200)
+    watcher.wait("watching 3 conversations")
+    watcher.wait("accept")
+    watcher.process.terminate()
+    code, shown = watcher.end()
+    assert code == 0
+    _, _, shown = shown.partition("watching 3 conversations\n")
+    status, error, hint, again, *_ = (part for line in shown.splitlines() for part in line.split("\r"))
+    assert status == again == "watching 3 conversations"
+    assert error.startswith("error: sync: the remote is empty, or has another history")
+    assert "reconcile remote accept" in hint
 
 
 def test_a_sync_that_cannot_begin_is_reported_and_tried_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -97,7 +136,7 @@ def test_a_sync_that_cannot_begin_is_reported_and_tried_again(monkeypatch: pytes
         begun.append("")
         return {"here": ["--version"]}
 
-    syncing = background(stores, said.append, said.append, 0.0, 0.01)
+    syncing = background(stores, lambda message, _hint: said.append(message), said.append, 0.0, 0.01)
     with monkeypatch.context() as patched:
         patched.setattr("sys.executable", str(tmp_path / "gone"))
         syncing.start()
@@ -152,11 +191,11 @@ def test_a_variable_names_the_remote(laptop: Machine, tmp_path: Path, run: Run, 
 def test_a_watcher_prints_the_conflict_that_a_sync_has_decided(laptop: Machine, desktop: Machine, bare: Path) -> None:
     titled_on_both(laptop, desktop)
     laptop.sync()
-    failures, warnings = list[str](), list[str]()
+    failures, warnings = list[Any](), list[str]()
     background = module("remotes.background").BackgroundSync
     with desktop.at_work():
         stores = {"here": ["--workspace", str(desktop.project)]}
-        syncing = background(lambda: stores, failures.append, warnings.append, 0.0, 0.2)
+        syncing = background(lambda: stores, lambda *words: failures.append(words), warnings.append, 0.0, 0.2)
         syncing.start()
         wait_for(lambda: warnings)
         syncing.stop()

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.projects.terminal import Session, watched_at_terminal
+from tests.support.projects.terminal import Session, at_terminal, watched_at_terminal
 from tests.support.projects.three_conversations import SECOND_ID, three
-from tests.support.projects.watcher import grow
+from tests.support.projects.watcher import Watching, grow
 from tests.support.projects.world import command, events, write_conversation
 
 if TYPE_CHECKING:
@@ -90,6 +90,14 @@ def test_as_the_first_command_it_asks_as_a_run_does(world: World) -> None:
     again.wait("watching 3 conversations")
     again.process.terminate()
     assert "Continue?" not in again.end()[1]
+
+
+def test_an_error_has_a_line_of_its_own(watched: World) -> None:
+    with Watching(watched) as watcher:
+        code, shown = at_terminal("watch", "--workspace", watched.project)
+        assert code == 5
+        assert lines(shown)[0].startswith("error: ")
+        assert watcher.stop() == 0
 
 
 def test_the_window_is_closed(watched: World) -> None:
