@@ -64,6 +64,8 @@ def conflict_of(view: View, verdict: Verdict, policy: Policy) -> Conflict | None
 def _rival(unit: Unit, other: Unit, values: tuple[str | None, ...]) -> Rival:
     if unit.name == METADATA or unit.name.startswith(EXTRA):
         return Rival(unit.mtime_ns, values=values)
+    if not (unit.stream.count or other.stream.count):  # any bytes are content of the plain format
+        return Rival(unit.mtime_ns)
     return Rival(unit.mtime_ns, unit.stream.count, unit.stream.last, _only(unit.stream, other.stream))
 
 

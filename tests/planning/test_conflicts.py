@@ -131,6 +131,13 @@ def test_what_is_held_takes_no_side() -> None:
     assert (found.takes, found.reason, found.forks) == (None, Reason.DIVERGED_HELD, False)
 
 
+def test_content_without_events_has_times_alone() -> None:
+    none = A.replace("[1 2]", "[] b1")
+    sides = none.replace("09:00 [] b1", "09:30 [] b2"), none.replace("09:00 [] b1", "09:40 [] b3")
+    (found,) = conflicts(*sides, baseline=agreed_on(none))
+    assert (found.unit, found.store, found.workspace.events) == (STREAM, Rival(HALF_PAST_NS), None)
+
+
 def test_an_extra_has_times_alone() -> None:
     note = '1-a/NOTE.md  {} "{}"'
     known = agreed_on(A, note.format("09:00", "a"))

@@ -94,6 +94,22 @@ def test_texts_that_a_run_finds_no_events_in_have_no_count(tmp_path: Path, run: 
     assert tree.reconcile("ls").splitlines()[0].split() == ["Title", "Id", "Events", "Last", "activity", "State"]
 
 
+@pytest.mark.parametrize("content", [b"a text\n", b'[{"of": "another program"}]'])
+def test_a_conflict_of_content_without_events_counts_none(content: bytes, tmp_path: Path, run: Run) -> None:
+    tree = Tree(tmp_path, run)
+    tree.write("w", "conversations/A/metadata.json", b"{}")
+    tree.write("w", "conversations/A/events.json", content)
+    tree.reconcile()
+    tree.write("s", "conversations/A/events.json", content + b" store")
+    tree.write("w", "conversations/A/events.json", content + b" here")
+    sides = ("--format", "plain", "-w", tmp_path / "w", "-s", tmp_path / "s")
+    for words in (("status",), ("--dry-run",)):
+        shown = run(*words, *sides).output
+        assert re.search(r"events: store \S+ \S+; workspace ", shown), shown
+    (conflict,) = json.loads(run("--dry-run", "--json", *sides).stdout)["conflicts"]
+    assert (conflict["store"]["events"], conflict["store"]["only"]) == (None, None)
+
+
 def test_another_checkout_that_is_there_is_not_gone(tmp_path: Path, run: Run) -> None:
     tree = Tree(tmp_path, run)
     tree.write("w", "conversations/A/metadata.json", b"{}")
