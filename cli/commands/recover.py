@@ -32,7 +32,7 @@ from reconcile.planning.requests.recover import (
     offers,
     with_records,
 )
-from reconcile.planning.requests.visibility import behind, has_conflict, outdated
+from reconcile.planning.requests.visibility import behind, has_conflict, incomplete, outdated
 
 from ..command import PLANS, Command
 from ..context import (
@@ -182,7 +182,9 @@ def restore_lost(
         if not everything:
             _name_forks(options, session, planning, offered.groups, source and records[0].project)
         _name_deleted_files(options, planning, deleted if is_offer else {})
-        _name_older_versions(options, planning, lambda: plan_for_policy(session, world, policy_of(options, settings)))
+        _name_older_versions(
+            options, planning, chosen, lambda: plan_for_policy(session, world, policy_of(options, settings))
+        )
         if answered:
             chosen = _ask_by_group(options, roots, session, planning, offered.groups, planned, place)
         elsewhere = _gone_checkouts(options, session, planning) if source is None and not chosen else []
@@ -221,12 +223,13 @@ def _named_or_all(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return those that the workspace lacks and that can be restored, and those that can't.
 
-    With ``ids`` only the named ones, and what belongs to them, also if only files of them were ``deleted``. Where the
-    workspace is in the user's home, that makes nothing public, so that a local one is restored, too.
+    With ``ids`` only the named ones, and what belongs to them, also if only files of them were ``deleted`` or emptied.
+    Where the workspace is in the user's home, that makes nothing public, so that a local one is restored, too.
     """
     named = with_owned(engine, find_ids(engine, ids)) if ids else ()
     missing = absent(planning, () if engine.session.roots.is_in_project else named)
-    missing += tuple(id_ for id_ in deleted if id_ in named and not planning.views[id_].local)
+    lacking = dict.fromkeys((*deleted, *incomplete(planning)))
+    missing += tuple(id_ for id_ in lacking if id_ in named and not planning.views[id_].local)
     wanted = [id_ for id_ in missing if not ids or id_ in named]
     chosen = tuple(coming(planning, wanted))
     return chosen, tuple(id_ for id_ in wanted if id_ not in chosen)
@@ -625,12 +628,16 @@ def _name_deleted_files(options: Options, planning: PlanningContext, deleted: Ma
     print_message(options, f"{words}; restore {which}: reconcile recover {ids}{options.sides}")
 
 
-def _name_older_versions(options: Options, planning: PlanningContext, plain: Callable[[], Plan]) -> None:
-    """Print the conversations that are here in an older version, which `recover` leaves alone.
+def _name_older_versions(
+    options: Options, planning: PlanningContext, chosen: Collection[str], plain: Callable[[], Plan]
+) -> None:
+    """Print the conversations that are here in an older version, or without a file, which `recover` leaves alone.
 
-    ``plain`` returns the plan of a run: it leaves what was undone alone, and names the commands that decide it.
+    What a run would update of the ``chosen`` ones, `recover` updates. ``plain`` returns the plan of a run: it leaves
+    what was undone alone, and names the commands that decide it.
     """
-    older, changed = behind(planning), outdated(planning)
+    older = behind(planning)
+    changed, lacking = ([each for each in found(planning) if each not in chosen] for found in (outdated, incomplete))
     aside = plain().aside if older or changed else ()
     undone = {item.conversation: item for item in aside if item.reason is Reason.UNDONE}
     for item in (undone[each] for each in (*older, *changed) if each in undone):
@@ -642,8 +649,14 @@ def _name_older_versions(options: Options, planning: PlanningContext, plain: Cal
             f"{len(older)} conversation{' has an older version' if len(older) == 1 else 's have older versions'} here"
         )
         print_message(options, f"{count}: {planning.names(older)}; update from the store: reconcile project --behind")
-    if older or changed:
+    if older or changed or lacking:
         _name_nothing(options)
+    if lacking:
+        count, which = ("1 conversation has a missing or empty file", "it")
+        if len(lacking) > 1:
+            count, which = f"{len(lacking)} conversations have missing or empty files", "them"
+        way = f"a run restores {which}: reconcile{options.sides}"
+        print_message(options, f"{count} here: {planning.names(lacking)}; {way}")
     if changed := [each for each in changed if each not in undone and not has_conflict(planning, each)]:
         count, which = ("1 conversation is", "it") if len(changed) == 1 else (f"{len(changed)} are", "them")
         way = f"a run updates {which}: reconcile{options.sides}"

@@ -525,6 +525,22 @@ def test_a_file_with_a_link_or_a_pipe_in_its_place_is_not_restored(
     known.check_settled()
 
 
+@pytest.mark.parametrize("name", ["events.json", "metadata.json"])
+def test_a_conversations_own_file_returns_if_the_conversation_is_named(known: World, name: str) -> None:
+    """A plain `recover` names it, and the run that restores it; the store's version is no newer one."""
+    path = known.workspace / f"{FIRST}-it" / name
+    content = path.read_bytes()
+    path.unlink()
+    said = " ".join(recover(known, "--dry-run").stderr.split())
+    words = f"1 conversation has a missing or empty file here: It (jp-c{FIRST}); a run restores it: reconcile"
+    assert words in said
+    assert "newer in the store" not in said
+    done = known.run("recover", str(FIRST), "--yes")
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert path.read_bytes() == content
+    known.check_settled()
+
+
 def test_a_plain_recover_names_the_deleted_files_and_leaves_them(known: World) -> None:
     paths = _lost_notes(known)
     shown = recover(known, "--yes")

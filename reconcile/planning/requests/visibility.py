@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from reconcile.model.plan import Item
     from reconcile.model.policy import ProjectRequest
     from reconcile.planning.context import PlanningContext
+    from reconcile.planning.rules.content import Verdict
 
 
 def project(context: PlanningContext, request: ProjectRequest) -> Edits:
@@ -147,8 +148,21 @@ def outdated(context: PlanningContext) -> list[str]:
     return [
         conversation
         for conversation, verdicts in context.verdicts.items()
-        if any(verdict.outcome is Outcome.TO_WORKSPACE for verdict in verdicts.values())
+        if any(each.outcome is Outcome.TO_WORKSPACE and not _restores(each) for each in verdicts.values())
     ]
+
+
+def incomplete(context: PlanningContext) -> list[str]:
+    """Return the conversations of which a plain run restores a missing or empty file in the workspace."""
+    return [
+        conversation
+        for conversation, verdicts in context.verdicts.items()
+        if any(each.outcome is Outcome.TO_WORKSPACE and _restores(each) for each in verdicts.values())
+    ]
+
+
+def _restores(verdict: Verdict) -> bool:
+    return verdict.reason is Reason.INCOMPLETE
 
 
 def has_conflict(context: PlanningContext, conversation: str) -> bool:

@@ -26,7 +26,7 @@ from reconcile.planning.context import Edits, RefusedError
 from reconcile.planning.decide import decide
 from reconcile.planning.requests.edits import edits_of
 from reconcile.planning.requests.remove import keeping_parents
-from reconcile.planning.requests.visibility import behind, has_conflict, outdated
+from reconcile.planning.requests.visibility import behind, has_conflict, incomplete, outdated
 from tests.support.scenarios.building import NOW_NS, agreed_on, context_of, here, plan_of, stored, unreadable, view_of
 from tests.support.scenarios.pure_level import RULES
 
@@ -405,6 +405,8 @@ def test_which_conversations_have_an_older_version_here() -> None:
     edited = B.replace('"B"', '"Z"').replace("09:00", "10:00", 1)
     context = context_of(stored(newer, edited, C), here(ours, B, C), agreed_on(newer, B, C))
     assert (behind(context), outdated(context)) == (["jp-c1"], ["jp-c2"])
+    lacking = context_of(stored(newer, edited), here(newer.partition("  stream")[0], B), agreed_on(newer, B))
+    assert (outdated(lacking), incomplete(lacking)) == (["jp-c2"], ["jp-c1"])
     conflict = context_of(stored(edited), here(B.replace('"B"', '"Y"')), agreed_on(B))
     assert (behind(conflict), outdated(conflict)) == ([], ["jp-c2"])
     assert (has_conflict(context, "jp-c2"), has_conflict(conflict, "jp-c2")) == (False, True)
