@@ -228,7 +228,7 @@ def _stage(site: Site, roots: dict[Side, Root], run: str, command: str, plan: Pl
         id_of=site.format.id_of,
         metadata_file=site.format.metadata_file,
         saved_mode=site.state.versions.mode_of,
-        has_modes=lambda side: not site.is_private(side),
+        has_modes={side: not site.is_private(side) for side in Side},
         folders_of=partial(folders_of, site.format),
         contents=plan.contents,
         beginnings=world.beginnings,

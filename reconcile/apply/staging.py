@@ -229,10 +229,15 @@ class Prefetched(Protocol):
         """Return the directory that was staged for an action, once; None if there is none."""
 
 
-def _above(path: str, bases: Collection[str]) -> Iterator[str]:
-    """Yield the directories above a path that are below one of the bases."""
-    while (path := os.path.dirname(path)) not in bases and path != os.path.dirname(path):
-        yield path
+def _directories_above(files: Iterable[str], bases: Collection[str]) -> set[str]:
+    """Return the directories above files that are below one of the bases."""
+    directories: set[str] = set()
+    for path in files:
+        above = os.path.dirname(path)
+        while above not in directories and above not in bases and above != os.path.dirname(above):
+            directories.add(above)
+            above = os.path.dirname(above)
+    return directories
 
 
 class Stage(Struct, kw_only=True):
@@ -250,8 +255,8 @@ class Stage(Struct, kw_only=True):
     """The name of the metadata file; empty if a record may be a single file (`Format.metadata_file`)."""
     saved_mode: Callable[[str, Side, str], int | None]
     """Returns the permissions of a saved version (`Versions.mode_of`)."""
-    has_modes: Callable[[Side], bool]
-    """Returns whether someone has chosen the permissions of a side's files: not if all its new files are private."""
+    has_modes: Mapping[Side, bool]
+    """Whether someone has chosen the permissions of a side's files: not if all its new files are private."""
     folders_of: Callable[[str], int]
     """Returns the folders that a record leaves when it is removed (`folders_of`)."""
     beginnings: Mapping[Place, Beginning] = field(default_factory=dict)
@@ -291,7 +296,7 @@ class Stage(Struct, kw_only=True):
         self.vault.flush()
         # A staged file is renamed from the run's own directory: the flush of its new directory is that of its name.
         own = {root.absolute(self.directory) for root in self.roots.values()}
-        directories = sorted({above for path in staged for above in _above(path, own)})
+        directories = sorted(_directories_above(staged, own))
         within = [self.roots[side].absolute(self.directory) for side in sorted(self.used)]
         self.durability.flush_all(staged, directories, within)
         return versions
@@ -475,7 +480,7 @@ class Stage(Struct, kw_only=True):
             fd, status = self.roots[write.source.side].open_with_status(write.source.path)
             try:
                 found = self.sources[write.source] = fingerprint_of(status)
-                mode = self._mode_for(write.target, status.st_mode) if self.has_modes(write.source.side) else None
+                mode = self._mode_for(write.target, status.st_mode) if self.has_modes[write.source.side] else None
                 known = self.contents.get(write.source)
                 if known is not None and known[0] == found:
                     yield (known[1],), mode
@@ -495,7 +500,7 @@ class Stage(Struct, kw_only=True):
     def _mode_of_base(self, action: Action, target: Place) -> int | None:
         """Return the permissions that the files had from which a new content was made, None if there are none."""
         name = target.path.rpartition("/")[2]
-        bases = (expect.place for expect in action.expect if not expect.absent and self.has_modes(expect.place.side))
+        bases = (expect.place for expect in action.expect if not expect.absent and self.has_modes[expect.place.side])
         modes = [
             self.roots[place.side].status(place.path).st_mode
             for place in bases
@@ -505,7 +510,7 @@ class Stage(Struct, kw_only=True):
 
     def _mode_of_directory(self, action: Action) -> int:
         """Return the permissions of a new directory: those of the copy that it is made from."""
-        if action.source is None or not self.has_modes(action.source.side):
+        if action.source is None or not self.has_modes[action.source.side]:
             return DIRECTORY_MODE
         return stat.S_IMODE(self.roots[action.source.side].status(action.source.path).st_mode) & DIRECTORY_MODE
 

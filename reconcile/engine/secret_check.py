@@ -281,9 +281,9 @@ class _Files:
 
     def _before(self, action: Action, name: str) -> Iterator[tuple[Copy, File]]:
         for conversation in (action.conversation, self._source):
-            for copy, file in self._files_of(conversation) if conversation is not None else ():
-                if copy.side is Side.WORKSPACE and file.name == name:
-                    yield copy, file
+            for copy in self._copies.get(conversation, ()) if conversation is not None else ():
+                if copy.side is Side.WORKSPACE:
+                    yield from ((copy, file) for file in copy.files if file.name == name)
 
     def _read(self, copy: Copy, file: File, digest: Digest | None = None) -> bytes | None:
         """Return the bytes of a file, with this digest if one is given; None if there is no such file any more.

@@ -140,7 +140,7 @@ def test_a_name_that_is_taken_is_not_used(tmp_path: Path) -> None:
         id_of=lambda _: None,
         metadata_file="metadata.json",
         saved_mode=lambda *_: None,
-        has_modes=lambda _: True,
+        has_modes=dict.fromkeys(Side, True),
         folders_of=lambda _: 0,
     )
     with pytest.raises(FileExistsError, match="the name of the staging directory is in use"):
