@@ -92,7 +92,7 @@ long: $(VENV)/.installed-dev
 MODES := -dac_override,-dac_read_search
 modes: $(VENV)/.installed-dev
 	$(if $(filter 0,$(shell id -u)),setpriv --bounding-set=$(MODES) --inh-caps=$(MODES)) \
-		$(BIN)/pytest -m modes $(ARGS) tests/stories
+		$(BIN)/pytest -m modes $(ARGS)
 
 worlds: $(VENV)/.installed-dev
 	$(BIN)/pytest --numprocesses=$(JOBS) -m slow tests/properties/test_worlds.py $(ARGS)

@@ -64,7 +64,7 @@ GROUPS = {
         "recover": Entry("recover", "Restore conversations that the workspace has lost."),
     },
     "Maintain": {
-        "config": Entry("config", "Show every setting in force and where it comes from."),
+        "config": Entry("config", "Show the settings and where they come from, or change one."),
         "doctor": Entry("doctor", "Check both sides for problems and suggest fixes."),
         "vault": Entry("vault", "Show saved versions, or delete some for good."),
         "checkouts": Entry("checkouts", "List the checkouts that share this store, or forget one."),

@@ -12,6 +12,7 @@ from click.shell_completion import CompletionItem
 
 from reconcile.adapters.locate import locate_lost
 from reconcile.adapters.roots import LocateError
+from reconcile.config import Settings
 from reconcile.formats import get_format
 from reconcile.formats.jp.files import METADATA_FILE
 from reconcile.index.file import IndexFile
@@ -40,7 +41,7 @@ _READ = 100
 
 
 def candidates(kind: str, options: Options, incomplete: str) -> list[CompletionItem]:
-    """Return the candidates of a kind: ids, runs, versions, sources, checkouts, formats, a ``file`` or a ``dir``."""
+    """Return the candidates of a kind: ids, runs, versions, sources, checkouts, formats, settings, file or dir."""
     kinds: dict[str, Callable[[Options, str], Iterable[CompletionItem]]] = {
         "ids": _ids,
         "runs": _runs,
@@ -48,6 +49,7 @@ def candidates(kind: str, options: Options, incomplete: str) -> list[CompletionI
         "sources": _sources,
         "checkouts": _checkouts,
         "formats": lambda _, text: map(CompletionItem, (name for name in _FORMATS if name.startswith(text))),
+        "settings": lambda _, text: map(CompletionItem, (name for name in Settings._fields if name.startswith(text))),
         "file": lambda _, text: [CompletionItem(text, type="file")],
         "dir": lambda _, text: [CompletionItem(text, type="dir")],
     }

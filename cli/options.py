@@ -65,6 +65,8 @@ SOURCES = completed_by("sources")
 """A completer of versions to read: `reconcile.inspect.sources`."""
 CHECKOUTS = completed_by("checkouts")
 """A completer of the store's checkouts, also those that are gone."""
+SETTINGS = completed_by("settings")
+"""A completer of the names of settings."""
 FILES, _DIR, _FORMATS = completed_by("file"), completed_by("dir"), completed_by("formats")
 
 

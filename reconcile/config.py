@@ -6,13 +6,14 @@ No setting is read from the project: a pulled repository must not change which f
 from __future__ import annotations
 
 import os
+from codecs import BOM_UTF8
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reconcile.errors import ReconcileError
 from reconcile.model.options import Diverged, Layout, Missing, OnConflict, StreamRule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 NAME = "reconcile.toml"
 PREFIX = "RECONCILE_"
@@ -98,6 +99,82 @@ def setting_places(environ: Mapping[str, str], workspace_id: str | None) -> dict
     return places
 
 
+def save_setting(environ: Mapping[str, str], workspace_id: str | None, name: str, words: Sequence[str]) -> str:
+    """Write a setting into the file, for one workspace, or with None for all. No words remove it. Return its place.
+
+    The comments and the order of the file stay, and so does a symbolic link in its place.
+
+    Raises:
+        ConfigError: there is no such setting, the value is invalid, or the file can't be read, changed or written.
+    """
+    check_name(name)
+    if len(words) > 1 and name != "ignore":
+        raise ConfigError(f"{name}: it has one value, not {len(words)}", "quote a value with spaces")
+    value = list(words) if name == "ignore" and words else _typed(name, words[0]) if words else None
+    if value is not None:
+        _value(name, value, "the command line")
+    path = config_path(environ)
+    before = _content(path) or b""
+    after = _with_setting(path, _text(path, before), workspace_id, name, value).encode()
+    if before.startswith(BOM_UTF8):
+        after = BOM_UTF8 + after
+    if after != before:
+        _write(path, before, after)
+    return path if workspace_id is None else _section(path, workspace_id)
+
+
+def check_name(name: str) -> None:
+    """Raise `ConfigError` if there is no setting of this name."""
+    if name not in _KEYS:
+        raise ConfigError(f"there is no setting {_brief(name)}", _did_you_mean(name, _KEYS, "settings"))
+
+
+def _with_setting(path: str, text: str, workspace_id: str | None, name: str, value: object) -> str:
+    """Return the text of the file with a setting changed, or with None removed."""
+    import tomlkit  # here: it keeps comments, and few commands change the file
+    from tomlkit.exceptions import TOMLKitError
+
+    expected = _parsed(path, text)
+    try:
+        document = tomlkit.parse(text)
+        _change(document, workspace_id, name, value, tomlkit.table)
+        _change(expected, workspace_id, name, value, dict)
+        changed = tomlkit.dumps(document)
+        if _parsed(path, changed) == expected:
+            return changed
+    except (TOMLKitError, TypeError, ValueError, AttributeError, ConfigError):  # the form is rare, or wrong
+        pass
+    raise ConfigError(f"{path}: a command can't change a file of this form", "edit the file")
+
+
+def _change(document: Any, workspace_id: str | None, name: str, value: object, new: Callable[[], object]) -> None:
+    """Change a setting in a parsed file, or with None remove it. ``new`` makes a missing section."""
+    for key in () if workspace_id is None else ("workspace", workspace_id):
+        if key not in document:
+            if value is None:
+                return
+            document[key] = new()
+        document = document[key]
+    if value is not None:
+        document[name] = value
+    elif name in document:
+        del document[name]
+
+
+def _write(path: str, before: bytes, after: bytes) -> None:
+    """Replace the file, if it still has the content from before."""
+    from reconcile.fs.private_files import FILE_MODE, make_private_directory, replace_users_file
+
+    try:
+        target = os.path.realpath(path)
+        make_private_directory(os.path.dirname(target))
+        if (_content(path) or b"") != before:
+            raise ConfigError(f"{path}: changed by another program meanwhile", "run again")
+        replace_users_file(target, after, os.stat(target).st_mode if os.path.exists(target) else FILE_MODE)
+    except OSError as error:
+        raise ConfigError(f"{path}: can't be written ({error.strerror})", "make it writable") from None
+
+
 _ENVIRONMENT = "the environment"
 _MISTYPED = 0.8
 """How similar an unknown variable is to the known one that was meant: 1 is equal."""
@@ -122,13 +199,18 @@ def _layers(environ: Mapping[str, str], workspace_id: str | None) -> Iterator[_L
             )
         yield _Layer(path, raw)
         for name, section in sections.items():
-            yield _Layer(f"{path}: [workspace.{_brief(name)}]", section, name == workspace_id)
+            yield _Layer(_section(path, name), section, name == workspace_id)
     known = {PREFIX + key.upper(): key for key in _KEYS}
     for name in environ:
         if name.startswith(PREFIX) and name not in known and name not in OTHER_VARIABLES:
             _refuse_mistyped(name, [*known, *OTHER_VARIABLES])
     variables = {known[name]: value for name, value in environ.items() if name in known and value}
     yield _Layer(_ENVIRONMENT, {key: _typed(key, value) for key, value in variables.items()})
+
+
+def _section(path: str, workspace_id: str) -> str:
+    """Return the place of a workspace's settings, for messages."""
+    return f"{path}: [workspace.{_brief(workspace_id)}]"
 
 
 def _refuse_mistyped(name: str, known: Sequence[str]) -> None:
@@ -152,21 +234,37 @@ def _typed(key: str, value: str) -> object:
 
 
 def _read(path: str) -> dict[str, Any] | None:
-    """Return the parsed file; None if it doesn't exist. A file that can't be read is an error, not an absent file."""
+    """Return the parsed file; None if it doesn't exist."""
+    content = _content(path)
+    return None if content is None else _parsed(path, _text(path, content))
+
+
+def _content(path: str) -> bytes | None:
+    """Return the file's bytes; None if it doesn't exist. A file that can't be read is an error, not an absent file."""
     try:
         os.stat(path)
-        import tomllib  # here, as below: most users have no such file
-
-        from reconcile.fs.paths import open_regular
+        from reconcile.fs.paths import open_regular  # here, as below: most users have no such file
 
         with open_regular(path) as file:
-            return tomllib.loads(file.read().decode("utf-8-sig"))  # editors of other systems write its mark
+            return file.read()
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         raise ConfigError(f"{path}: can't be read ({error.strerror})", "make it readable, or remove it") from None
+
+
+def _text(path: str, content: bytes) -> str:
+    try:
+        return content.decode("utf-8-sig")  # editors of other systems write its mark
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: not UTF-8: {error}", "correct or remove the file") from None
+
+
+def _parsed(path: str, text: str) -> dict[str, Any]:
+    import tomllib
+
+    try:
+        return tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # including integers of more than 4300 digits, and deep nesting
         raise ConfigError(f"{path}: invalid TOML: {error}", "correct or remove the file") from None
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from reconcile.config import Settings
+from reconcile.fs import private_files
 from tests.support.projects.world import files, make_project
 
 if TYPE_CHECKING:
@@ -109,3 +111,135 @@ def test_a_relative_path_leads_to_no_file_of_a_project(
     monkeypatch.chdir(tmp_path / "project")
     monkeypatch.setenv("XDG_CONFIG_HOME", ".config")
     assert settings(run)["missing"][:2] == ("intent", "default")
+
+
+@pytest.fixture
+def here(run: Run, tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file of settings, and a workspace with the id ``ab1cd`` as the present directory."""
+    world = make_project(tmp_path / "project", run)
+    monkeypatch.chdir(world.project)
+    return file
+
+
+def test_a_setting_is_changed_for_this_workspace_or_for_all(run: Run, here: Path) -> None:
+    assert run("config", "diverged", "hold").exit_code == 0
+    assert tomllib.loads(here.read_text()) == {"workspace": {"ab1cd": {"diverged": "hold"}}}
+    assert run("config", "--global", "diverged", "newest").exit_code == 0
+    assert run("config", "--global", "ignore", "*.log", "a b").exit_code == 0
+    assert run("config", "--global", "lock_timeout", "3").exit_code == 0
+    section = {"workspace": {"ab1cd": {"diverged": "hold"}}}
+    assert (
+        tomllib.loads(here.read_text())
+        == {"diverged": "newest", "ignore": ["*.log", "a b"], "lock_timeout": 3} | section
+    )
+    assert run("config", "diverged").stdout == "hold\n"
+    assert run("config", "ignore").stdout == "*.log\na b\n"
+    assert list(settings(run, "lock_timeout").items()) == [("lock_timeout", (3, "file", str(here)))]
+    assert 'diverged is "newest" now' in run("config", "--unset", "diverged").stderr
+    assert 'diverged is "fork" now' in run("config", "--unset", "--global", "diverged").stderr
+    assert settings(run)["ignore"][1:] == ("file", str(here))
+
+
+def test_a_setting_that_another_place_overrules_says_so(run: Run, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run("config", "stream", "newest")
+    said = run("config", "--global", "stream", "directed").stderr
+    assert 'but stream is "newest" now' in said
+    assert "[workspace.'ab1cd'] wins" in said
+    monkeypatch.setenv("RECONCILE_STREAM", "directed")
+    assert "RECONCILE_STREAM wins" in run("config", "stream", "newest").stderr
+
+
+def test_comments_order_and_a_link_stay(run: Run, here: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "dotfiles.toml"
+    kept.write_text('# mine\nlayout = "flat"  # as JP\n\n[workspace."ab1cd"]\n# why\nstream = "newest"\n')
+    kept.chmod(0o640)
+    here.symlink_to(kept)
+    assert run("config", "--global", "layout", "nested").exit_code == 0
+    assert run("config", "diverged", "hold").exit_code == 0
+    assert here.is_symlink()
+    assert kept.stat().st_mode & 0o777 == 0o640
+    assert kept.read_text() == (
+        '# mine\nlayout = "nested"  # as JP\n\n[workspace."ab1cd"]\n# why\nstream = "newest"\ndiverged = "hold"\n'
+    )
+    assert run("config", "--unset", "diverged").exit_code == 0
+    assert run("config", "--unset", "diverged").exit_code == 0, "it is gone already"
+    assert '"newest"\n' in kept.read_text()
+
+
+def test_publishing_all_is_announced(run: Run, here: Path) -> None:
+    assert "publishes every conversation" in run("config", "missing", "reproject").stderr
+    assert "publishes every conversation" not in run("config", "missing", "intent").stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("diverge", "hold"), "did you mean diverged?"),
+        (("diverge",), "did you mean diverged?"),
+        (("diverged", "held"), "choose from 'fork', 'newest', 'hold'"),
+        (("diverged", "fork", "hold"), "it has one value, not 2"),
+        (("lock_timeout", "soon"), "is not a number of seconds"),
+        (("shared_sessions", "../out"), "is not a path below the top"),
+        (("--unset",), "need the NAME of a setting"),
+        (("--unset", "diverged", "hold"), "--unset takes no VALUE"),
+        (("--global", "diverged"), "--global needs a VALUE, or --unset"),
+    ],
+)
+def test_a_wrong_change_is_refused(run: Run, here: Path, words: tuple[str, ...], said: str) -> None:
+    result = run("config", *words)
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert not here.exists()
+
+
+def test_outside_of_a_workspace_only_all_can_be_changed(
+    run: Run, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "--global" in run("config", "diverged", "hold").stderr
+    assert run("config", "--global", "--unset", "diverged").exit_code == 0
+    assert not file.exists()
+    assert run("config", "--global", "diverged", "hold").exit_code == 0
+    assert file.read_text() == 'diverged = "hold"\n'
+
+
+@pytest.mark.parametrize("text", ["workspace = 3\n", 'workspace = { "x" = { diverged = "hold" } }\n', "= 3\n"])
+def test_a_file_of_a_rare_form_stays(run: Run, here: Path, text: str) -> None:
+    here.write_text(text)
+    result = run("config", "diverged", "hold")
+    assert result.exit_code == 2
+    assert str(here) in result.stderr
+    assert here.read_text() == text
+
+
+def test_a_wrong_value_can_be_corrected_by_the_command(run: Run, here: Path) -> None:
+    here.write_text('diverged = "held"\n')
+    assert run("config", "--global", "diverged", "hold").exit_code == 0
+    assert here.read_text() == 'diverged = "hold"\n'
+
+
+@pytest.mark.modes
+def test_a_file_that_may_not_be_written_is_an_error(run: Run, here: Path) -> None:
+    here.parent.chmod(0o500)
+    try:
+        result = run("config", "diverged", "hold")
+    finally:
+        here.parent.chmod(0o700)
+    assert result.exit_code == 2
+    assert "can't be written (Permission denied)" in result.stderr
+
+
+def test_the_mark_of_utf_8_stays(run: Run, here: Path) -> None:
+    here.write_bytes(b'\xef\xbb\xbflayout = "flat"\r\n')
+    assert run("config", "--global", "layout", "nested").exit_code == 0
+    assert here.read_bytes() == b'\xef\xbb\xbflayout = "nested"\r\n'
+
+
+def test_a_change_by_another_program_stays(run: Run, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def make(directory: str) -> list[str]:
+        here.write_text('layout = "flat"\n')
+        return []
+
+    monkeypatch.setattr(private_files, "make_private_directory", make)
+    assert "changed by another program meanwhile" in run("config", "diverged", "hold").stderr
+    assert here.read_text() == 'layout = "flat"\n'

@@ -198,7 +198,7 @@ def test_every_documented_option_has_words() -> None:
     ("line", "hint"),
     [
         ("status -n", "leave it out; `reconcile --dry-run` shows what a run would do"),
-        ("config set x", "`reconcile config` shows the settings and their file; edit the file to change one"),
+        ("config set x", "change a setting: reconcile config NAME VALUE"),
         ("checkouts forget DIR", "to forget a checkout: reconcile checkouts --forget DIR"),
         ("log one two", "reconcile log --help"),
         ("hooks", "reconcile hooks --help"),
