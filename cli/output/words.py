@@ -32,8 +32,8 @@ PUBLISH = "publish"
 """Stands beside ``-> workspace`` where a workspace in the project lacks the whole conversation."""
 RESTORE = "restore"
 """Stands there instead where the workspace had it before."""
-_RESTORING = frozenset({"recovered", "restored", "taken-back"})
-"""The reasons of actions that bring back."""
+_RESTORING = frozenset({"recovered", "restored", "taken-back", "repeated"})
+"""The reasons of actions that bring back: a redo, what the run had brought."""
 _PRIVATE_REASONS = {
     "projected": "it belongs here, but is missing",
     "ancestor-returned": "returns with its parent",

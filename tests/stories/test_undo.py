@@ -725,7 +725,7 @@ def test_the_undo_of_a_recovery_of_everything_needs_no_consent(world: World) -> 
     assert len(list(world.workspace.iterdir())) == 4
     world.reconcile("undo", settled=False)
     assert not world.workspace.exists() or not list(world.workspace.iterdir())
-    assert "4 published" in world.reconcile("redo").stdout
+    assert "4 restored in the workspace" in world.reconcile("redo").stdout
 
 
 def test_at_a_terminal_undo_asks(world: World) -> None:
