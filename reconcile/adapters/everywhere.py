@@ -19,6 +19,7 @@ from reconcile.formats.claude_code.names import directory_name
 from reconcile.fs.paths import directory_identity, names_in
 from reconcile.model.baseline import LOST
 from reconcile.model.commands import typed
+from reconcile.model.names import MARKER
 from reconcile.model.snapshot import Unreadable, is_same_directory
 from reconcile.state.checkouts import SeenCheckout, seen_checkouts
 from reconcile.state.directory import state_directory
@@ -190,6 +191,8 @@ def _why_not(seen: SeenCheckout, name: str, request: Request) -> str | None:
         roots = _roots(target, request)
     except LocateError as error:
         way = f"; {here} --format {name} --store DIR" if name == "plain" else ""
+        if name == "jp" and not os.path.lexists(os.path.join(seen.project, MARKER)):
+            way = f"; if .jp was deleted, restore it: cd {typed(seen.project)} && reconcile recover"
         return f"{error.message.removeprefix(f'{seen.project}: ')}{way}"
     if roots.key != seen.key:
         return f"its store is not in its usual place; {here} --store DIR"

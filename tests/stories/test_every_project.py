@@ -16,7 +16,7 @@ from tests.agents.program import VERSIONS
 from tests.support.formats.claude_code_project import Sides, carried, sweep, titled
 from tests.support.projects.git_world import git
 from tests.support.projects.three_conversations import FIRST, three
-from tests.support.projects.world import LONG_AGO, SECOND, append, events, make_project, write_conversation
+from tests.support.projects.world import LONG_AGO, SECOND, append, contents, events, make_project, write_conversation
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -406,6 +406,17 @@ def test_a_project_of_two_formats_is_one_target_for_each(jp: World, run: Run) ->
 def test_a_project_that_is_gone_is_left_out_in_silence(jp: World, run: Run) -> None:
     shutil.rmtree(jp.project)
     assert run("--all").output == f"{NO_PROJECT}\n"
+
+
+def test_a_project_without_its_jp_directory_is_left_out_with_the_way_back(jp: World, run: Run) -> None:
+    before = contents(jp.workspace)
+    shutil.rmtree(jp.project / ".jp")
+    line, _ = run("--all").output.splitlines()
+    assert line.startswith(f"left out: {jp.project}: no .jp directory")
+    command = line.partition("restore it: ")[2]
+    assert command == f"cd {jp.project} && reconcile recover"
+    jp.run("-w", jp.project, "recover", "--yes")
+    assert contents(jp.workspace) == before
 
 
 @pytest.mark.parametrize("how", ["another directory", "another store", "a store named with an option"])
