@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from reconcile.model.plan import MOVES, Kind
 from reconcile.model.reasons import Reason
-from reconcile.model.snapshot import WHOLE, joined
+from reconcile.model.snapshot import WHOLE, Place, joined
 from reconcile.planning.filters import renumbered, withheld, without_unsaved
 
 DONE_ALREADY = "already done"
 _REMOVALS = (Kind.REMOVE, Kind.REMOVE_STALE)
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from reconcile.model.baseline import WorldState
     from reconcile.model.plan import Action, Item, Plan, Precondition, Write
-    from reconcile.model.snapshot import File, Place, Side
+    from reconcile.model.snapshot import File
 
 
 def agreeing(saved: Plan, fresh: Plan, decided: Collection[str] = ()) -> tuple[Plan, dict[str, Action]]:
@@ -85,16 +86,13 @@ def moved_on(saved: Plan, fresh: Plan, world: WorldState, decided: Collection[st
         for file in copy.files
     }
     before = _unforeseen(saved, fresh)
-    moves: dict[tuple[str, Side], list[Action]] = {}
-    for action in saved.actions:
-        if action.kind in MOVES:
-            moves.setdefault((action.conversation, action.target.side), []).append(action)
+    moves = _Moves(saved.actions)
     determined = _Created()
     reasons: dict[str, str] = {}
     first: dict[str, str] = {}
-    for action in saved.actions:
+    for number, action in enumerate(saved.actions):
         expected = [expect for expect in action.expect if expect.place not in determined]
-        if _is_done(action, present, moves.get((action.conversation, action.target.side), ())):
+        if _is_done(action, present, partial(moves.after, number)):
             reasons[action.id] = DONE_ALREADY
         elif action.conversation in decided:
             reasons[action.id] = "a later request decided otherwise; see reconcile log"
@@ -139,26 +137,43 @@ class _Created:
         return bool(path)
 
 
-def _is_done(action: Action, present: Mapping[Place, File], moves: Iterable[Action]) -> bool:
-    """Tell whether the result of an action exists already; ``moves`` are its conversation's moves on that side."""
+class _Moves:
+    """The moves of a plan, each of which takes all that is in the directory with it."""
+
+    def __init__(self, actions: Iterable[Action]) -> None:
+        self._from: dict[Place, list[tuple[int, Place]]] = {}
+        for number, action in enumerate(actions):
+            if action.kind in MOVES and action.source is not None:
+                self._from.setdefault(action.source, []).append((number, action.target))
+
+    def after(self, number: int, place: Place) -> Place:
+        """Return the place of a file after all moves of the plan, from the action with this number on."""
+        while found := min(self._due(number, place), default=None):
+            number, depth, target = found
+            place = Place(place.side, "/".join((target.path, *place.path.split("/")[depth:])))
+            number += 1
+        return place
+
+    def _due(self, number: int, place: Place) -> Iterator[tuple[int, int, Place]]:
+        parts = place.path.split("/")
+        for depth in range(1, len(parts)):
+            for move, target in self._from.get(Place(place.side, "/".join(parts[:depth])), ()):
+                if move >= number:
+                    yield move, depth, target
+
+
+def _is_done(action: Action, present: Mapping[Place, File], after: Callable[[Place], Place]) -> bool:
+    """Tell whether the result of an action exists already; ``after`` returns where the plan moves a file."""
     if action.writes:
-        return all(_is_there(present.get(_moved(write.target, moves)), write) for write in action.writes)
+        return all(_is_there(present.get(after(write.target)), write) for write in action.writes)
     if action.kind in _REMOVALS:
         return not any(expect.place in present for expect in action.inside)
     was = [expect for expect in action.expect if not expect.absent]
     return (
         action.kind in MOVES
         and bool(was)
-        and all(_is_there(present.get(_moved(expect.place, moves)), expect) for expect in was)
+        and all(_is_there(present.get(after(expect.place)), expect) for expect in was)
     )
-
-
-def _moved(place: Place, moves: Iterable[Action]) -> Place:
-    """Return the place of a file after its directory was moved."""
-    for move in moves:
-        if move.source is not None and place.path.startswith(f"{move.source.path}/"):
-            place = replace(place, path=move.target.path + place.path[len(move.source.path) :])
-    return place
 
 
 def _is_there(file: File | None, wanted: Precondition | Write) -> bool:
@@ -171,7 +186,7 @@ def _change(expect: Precondition, present: Mapping[Place, File]) -> str:
     if expect.digest is None:
         return "" if file is None else f"{expect.place}: created since the plan was made"
     if file is None:
-        return f"{expect.place}: deleted since the plan was made"
+        return f"{expect.place}: not there any more"
     return "" if _is_there(file, expect) else f"{expect.place}: changed since the plan was made"
 
 

@@ -133,7 +133,7 @@ SAID: dict[str, tuple[tuple[str, ...], dict[str, object], str]] = {
     "there is none": (
         (A.partition("  stream")[0],),
         {"expect": (OLD,), "writes": (NEW,)},
-        "store:1-a/events.json: deleted since the plan was made",
+        "store:1-a/events.json: not there any more",
     ),
     "there is another": ((A.replace("[1]", "[2]"),), {"expect": (FREE, OLD)}, CHANGED),
     "it has another time": ((A.replace("stream 09:00", "stream 09:30"),), {"expect": (OLD,)}, CHANGED),
@@ -153,7 +153,7 @@ SAID: dict[str, tuple[tuple[str, ...], dict[str, object], str]] = {
             "target": Place(Side.STORE, "1-a"),
             "expect": (OLD, replace(OLD, place=Place(Side.STORE, "1-a/metadata.json"))),
         },
-        "store:1-a/events.json: deleted since the plan was made",
+        "store:1-a/events.json: not there any more",
     ),
     "it was moved": (
         (A,),
@@ -176,7 +176,7 @@ SAID: dict[str, tuple[tuple[str, ...], dict[str, object], str]] = {
                 replace(OLD, place=Place(Side.STORE, "1-old/metadata.json")),
             ),
         },
-        "store:1-old/events.json: deleted since the plan was made",
+        "store:1-old/events.json: not there any more",
     ),
     "it is to be moved": (
         (A,),
@@ -248,7 +248,7 @@ def test_what_an_earlier_action_makes_or_takes_away_is_not_looked_for() -> None:
         replace(OLD, place=Place(Side.STORE, "2-b/conversations/1-a/x")),
     )
     place = Place(Side.STORE, "2-b")
-    nothing = f"{wanted.place}: deleted since the plan was made"
+    nothing = f"{wanted.place}: not there any more"
     file = replace(action(1, 2), unit=METADATA)
     for earlier, words in (
         (replace(file, writes=(replace(NEW, target=wanted.place),)), LATER),
@@ -275,5 +275,26 @@ def test_a_file_is_found_where_its_directory_was_moved_since() -> None:
         assert said(look, write, move)["1"] == DONE_ALREADY
         beside = replace(move, source=Place(Side.STORE, "9-old"))
         assert said(look, write, beside)["1"] == LATER
-        others = replace(move, conversation="jp-c2")
-        assert said(look, write, others)["1"] == LATER
+        assert said(look, replace(move, id="3"), replace(write, id="4"))["4"] == LATER, "it is written after the move"
+
+
+def test_a_file_is_found_where_the_directory_of_its_parent_was_moved_since() -> None:
+    """Each move is one of the plan, and takes all that is in the directory with it."""
+    child = "2-b/conversations/1-a"
+    look = WorldState(stored(), here("2-b/", A.replace("1-a", child)), Baseline())
+    (there,) = (file for file in look.workspace.copies[0].files if file.name == "metadata.json")
+    before = Place(Side.WORKSPACE, "2-old/conversations/1-old/metadata.json")
+    write = Write(before, None, b"", there.size, there.mtime_ns, there.digest or "")
+    written = replace(action(1, 1), unit=METADATA, target=Place(Side.WORKSPACE, before.path), writes=(write,))
+    moves = [
+        replace(
+            action(number, id_, kind=Kind.MOVE), source=Place(Side.WORKSPACE, old), target=Place(Side.WORKSPACE, new)
+        )
+        for number, id_, old, new in (
+            (2, 2, "2-old", "2-b"),
+            (3, 1, "2-b/conversations/1-old", child),
+            (4, 3, "2-old/conversations/1-old", "3-c"),
+        )
+    ]
+    assert said(look, written, *moves)["1"] == DONE_ALREADY
+    assert said(look, written, moves[2], *moves[:2])["1"] == LATER, "it is somewhere else"
