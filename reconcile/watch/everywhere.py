@@ -1,8 +1,9 @@
 """The watcher of every project of a user: a change leads to its project, which then gets one pass.
 
 No project stays open between two passes, so that memory doesn't depend on their number. One recursive observer serves
-Claude Code's directory, in which new projects appear; every other known project has one of its own. Every hour all
-projects get a pass: for events that were missed, and for what expires.
+Claude Code's directory, in which new projects appear; every other known project has one of its own. Others come by a
+run, or are back: no event says so, and they are looked for once a minute. Every hour all projects get a pass: for
+events that were missed, and for what expires.
 
 It takes for granted that a change below a watched directory raises an event, or that the kernel reports lost events.
 """
@@ -62,9 +63,11 @@ _SECOND = 10**9
 _HOUR = 3600 * _SECOND
 _CHECK = 5 * _SECOND
 """The time between two checks whether the watched directories are still the same."""
+_LOOK = 60 * _SECOND
+"""The time between two looks for projects that have come or gone."""
 _POLL = 10 * _SECOND
 _SHARE = 20
-"""Without events, passes over all projects take at most one in so many parts of the time."""
+"""Without events, passes over all projects take at most one in so many parts of the time; so do looks for others."""
 _SHARE_OF_ONE = 4
 """While a project changes all the time, it is quiet for so many times as long as its last pass took."""
 _BUSY = 2 * _SECOND
@@ -133,6 +136,7 @@ class HomeWatcher:
         self._took_of: dict[_Key, int] = {}
         """How long the last pass over each project took, in ns."""
         self._told: set[str] = set()
+        self._look_at = 0
         self._count: int | None = None
         self._took = 0
         """How long the last pass over all projects took, in ns."""
@@ -166,14 +170,17 @@ class HomeWatcher:
     def _go_on(self, known: Everywhere) -> None:
         """Make a pass over all projects, then over those that change, until all are due again."""
         begun, suspended = time.monotonic_ns(), suspended_ns()
-        self._report_left_out(known)
+        self._report_absent(known)
         self._visit_all(known.targets)
+        self._look_at = time.monotonic_ns() + _LOOK
         until = begun + _HOUR
         if self._polling_until is not None:
             until = time.monotonic_ns() + max(_POLL, _SHARE * self._took)
         while not (self.queue.stop_requested or self.queue.reopen_requested):
             now = time.monotonic_ns()
             if now >= until or self._is_any_replaced(known) or suspended_ns() - suspended > SUSPENDED_NS:
+                return
+            if now >= self._look_at and self._are_others(known):
                 return
             self._visit_due(known, now)
             dues = (due for debouncer in self._pending.values() if (due := debouncer.due_at()) is not None)
@@ -222,6 +229,17 @@ class HomeWatcher:
     def _is_any_replaced(self, known: Everywhere) -> bool:
         return present_identity(known.programs) != self._programs or any(map(self._is_replaced, self._sides))
 
+    def _are_others(self, known: Everywhere) -> bool:
+        """Tell whether the projects are others than before: a run was in a new one, or one has gone or is back."""
+        begun = time.monotonic_ns()
+        try:
+            return every_project(self._request, self._only) != known
+        except OSError:
+            return True  # the next round reports it
+        finally:
+            end = time.monotonic_ns()
+            self._look_at = end + max(_LOOK, _SHARE * (end - begun))
+
     def _is_replaced(self, target: Target) -> bool:
         """Tell whether a directory of a project isn't the one that the last run there knew: it gets no pass then."""
         _, identities = self._sides.get(target, (None, {}))
@@ -254,7 +272,6 @@ class HomeWatcher:
 
     def _visit_all(self, targets: tuple[Target, ...]) -> None:
         begun = time.monotonic_ns()
-        self._projects = {target: self._projects[target] for target in targets if target in self._projects}
         for target in targets:
             if self.queue.stop_requested:
                 return
@@ -378,8 +395,16 @@ class HomeWatcher:
         reporter.report_notes(run.plan, run.is_about, outcome.run, are_old=project.is_new, but=told)
         project.is_new = False
 
-    def _report_left_out(self, known: Everywhere) -> None:
+    def _report_absent(self, known: Everywhere) -> None:
+        """Report what is left out, and the projects that are no longer there: `watch` waits for these."""
+        why = {each.path: f"left out: {each.why}" for each in known.left_out}
+        for target, project in self._projects.items():
+            if target.format != FORMAT and target not in known.targets:
+                missing = "its workspace is missing; watch waits until it is back"
+                project.reporter.report_waiting(why.pop(target.project, missing))
         for each in known.left_out:
+            if each.path not in why:
+                continue
             message = f"left out: {each.path}: {each.why}"
             if message not in self._told:
                 self._told.add(message)

@@ -195,7 +195,7 @@ def test_a_workspace_that_was_replaced_waits_for_a_run(jp: World) -> None:
         shutil.rmtree(jp.workspace.parent)
         (jp.project / "copy").rename(jp.workspace.parent)
         grow(jp.store, FIRST)
-        watching.hears("message", "another directory is there since its last run")
+        watching.hears("waiting", "left out: another directory is there since its last run")
         grow(jp.store, FIRST)
         time.sleep(3)
         assert watching.stop() == 0
