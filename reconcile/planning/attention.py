@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from reconcile.model.baseline import LOST, AsideKind, Intent, IntentKind
 from reconcile.model.commands import typed
 from reconcile.model.names import CHILDREN
+from reconcile.model.options import Take
 from reconcile.model.plan import Item, Kind
 from reconcile.model.policy import ProjectRequest
 from reconcile.model.reasons import Reason
@@ -29,7 +30,7 @@ from reconcile.model.snapshot import (
 from reconcile.model.units import unit_text
 from reconcile.planning.builder import owner_of
 from reconcile.planning.conflicts import blocked, commands, conflict_of, taken
-from reconcile.planning.rules.content import Outcome
+from reconcile.planning.rules.content import Direction, Outcome, direction
 from reconcile.planning.rules.presence import Goal, missing_side
 from reconcile.planning.rules.shapes import two_shapes
 from reconcile.planning.rules.views import PLACE, Lead
@@ -220,13 +221,11 @@ def _report_unit(context: PlanningContext, view: View, verdict: Verdict) -> None
             context.keep_version(side.units[verdict.unit])
     elif verdict.record is not None and verdict.record.kind in _LEFT:
         reason = _LEFT[verdict.record.kind]
-        context.set_aside(
-            view,
-            verdict.unit,
-            reason,
-            reason.words,
-            *(f"reconcile resolve {typed(view.id)} --take {side}" for side in Side),
-        )
+        takes = [Take.STORE, Take.WORKSPACE]
+        if verdict.unit == STREAM and _goes_on_twice(view):
+            takes.append(Take.BOTH)
+        ways = (f"reconcile resolve {typed(view.id)} --take {take.value}" for take in takes)
+        context.set_aside(view, verdict.unit, reason, reason.words, *ways)
     _note_conflict(context, view, verdict)
     if verdict.noted is not None:
         saved = "the store's version is saved, and `reconcile undo` restores it"
@@ -234,6 +233,12 @@ def _report_unit(context: PlanningContext, view: View, verdict: Verdict) -> None
         context.note(view.id, verdict.noted, message, verdict.unit)
     if context.baseline.asides.get((view.id, verdict.unit)) != verdict.record:
         context.asides[view.id, verdict.unit] = verdict.record
+
+
+def _goes_on_twice(view: View) -> bool:
+    """Tell whether neither side has all events of the other, so that to take both makes a fork."""
+    store, workspace = (view.side(side).units[STREAM].stream for side in Side)
+    return direction(store, workspace) is Direction.LEVEL
 
 
 def _note_conflict(context: PlanningContext, view: View, verdict: Verdict) -> None:

@@ -426,6 +426,14 @@ def test_a_unit_that_was_left_as_it_is_says_why(kind: AsideKind, reason: Reason)
     assert said(found.aside) == [(METADATA, reason, reason.words, (TAKE_STORE, TAKE_WORKSPACE))]
 
 
+@pytest.mark.parametrize(("store", "ways"), [("[1 2]", ("reconcile resolve jp-c1 --take both",)), ("[1]", ())])
+def test_both_continuations_that_were_left_as_they_are_can_still_be_taken(store: str, ways: tuple[str, ...]) -> None:
+    """Where one side has all events of the other, nothing would become of `both` but the longer one."""
+    sides = [A.replace("[1]", store)], [A.replace("[1]", "[1 3]")]
+    found = plan(*sides, KNOWN, Policy(decisions={"jp-c1": Take.KEEP}))
+    assert said(found.aside) == [(STREAM, Reason.KEPT, Reason.KEPT.words, (TAKE_STORE, TAKE_WORKSPACE, *ways))]
+
+
 class Deleting(records.notes.NotesFormat):  # type: ignore[misc, name-defined]
     """A format whose program deletes old records."""
 
