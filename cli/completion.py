@@ -31,7 +31,7 @@ _reconcile_completion() {
             :dir) compopt -o dirnames 2>/dev/null ;;
             *) COMPREPLY+=("$line") ;;
         esac
-    done < <(COMP_LINE=$COMP_LINE COMP_POINT=$COMP_POINT _RECONCILE_COMPLETE=bash_complete "$1" 2>/dev/null)
+    done < <(COMP_LINE=${COMP_LINE:0:COMP_POINT} _RECONCILE_COMPLETE=bash_complete "$1" 2>/dev/null)
 }
 complete -o nosort -F _reconcile_completion reconcile
 """,
@@ -103,7 +103,7 @@ def complete(instruction: str) -> None:
 
 def _lines(shell: str, environ: Mapping[str, str]) -> Iterator[str]:
     if shell == "bash":
-        typed = environ["COMP_LINE"].encode()[: int(environ["COMP_POINT"])].decode(errors="replace")
+        typed = environ["COMP_LINE"]  # up to the cursor
         words = split(typed)
     elif shell == "zsh":
         words = [_unquoted(word) for word in environ["COMP_WORDS"].split("\n")]

@@ -242,6 +242,14 @@ def test_in_bash_a_colon_within_quotes_breaks_no_word(project: Path) -> None:
     assert in_bash("diff Plan:\\ t") == ["' the rest'"]
 
 
+@pytest.mark.parametrize("locale", ["C.UTF-8", "C"])
+def test_bash_completes_titles_in_every_script(project: Path, monkeypatch: pytest.MonkeyPatch, locale: str) -> None:
+    """Where the cursor is, bash says in characters of the locale."""
+    monkeypatch.setenv("LC_ALL", locale)
+    write_conversation(project / ".jp" / "conversations" / "17780600000-plan", "中文：发布说明", events(1))
+    assert in_bash("diff 中文") == ["'中文：发布说明'"]
+
+
 @pytest.mark.parametrize("quote", ["", '"', "'"], ids=["no quote", "double", "single"])
 def test_bash_runs_nothing_of_a_title(project: Path, tmp_path: Path, quote: str) -> None:
     """A title comes from a conversation, and the completed line is run as soon as a person presses Enter."""
