@@ -112,6 +112,8 @@ def _lines(shell: str, environ: Mapping[str, str]) -> Iterator[str]:
         typed = environ["COMP_WORDS"]
         words = split(typed)
     items = _candidates(words[1:-1], words[-1])
+    name, equals, _ = words[-1].partition("=")
+    option = f"{name}=" if equals and name.startswith("--") else ""  # zsh and fish complete the whole word
     for item in items:
         if item.type in ("file", "dir"):
             yield f":{item.type}"
@@ -121,7 +123,7 @@ def _lines(shell: str, environ: Mapping[str, str]) -> Iterator[str]:
             yield _for_bash(value, words[-1], typed)
         else:
             help_ = " ".join((item.help or "").split())
-            yield f"{value}\t{help_}" if help_ else value
+            yield f"{option}{value}\t{help_}" if help_ else f"{option}{value}"
 
 
 def _candidates(words: list[str], incomplete: str) -> list[CompletionItem]:

@@ -234,6 +234,7 @@ def test_bash(project: Path, run: Run) -> None:
     assert in_bash("diff 'rel") == ["Release notes"]
     assert in_bash(f"show {RELEASE}@") == ["store", "workspace", newest], "bash has the part before the @ behind itself"
     assert in_bash("diff zzz") == [""]
+    assert in_bash("ls --root=rel") == ["'Release notes'"], "and the part before the ="
 
 
 def test_in_bash_a_colon_within_quotes_breaks_no_word(project: Path) -> None:
@@ -246,8 +247,8 @@ def test_in_bash_a_colon_within_quotes_breaks_no_word(project: Path) -> None:
 def test_bash_completes_titles_in_every_script(project: Path, monkeypatch: pytest.MonkeyPatch, locale: str) -> None:
     """Where the cursor is, bash says in characters of the locale."""
     monkeypatch.setenv("LC_ALL", locale)
-    write_conversation(project / ".jp" / "conversations" / "17780600000-plan", "中文：发布说明", events(1))
-    assert in_bash("diff 中文") == ["'中文：发布说明'"]
+    write_conversation(project / ".jp" / "conversations" / "17780600000-plan", "中文说明", events(1))
+    assert in_bash("diff 中文") == ["'中文说明'"]
 
 
 @pytest.mark.parametrize("quote", ["", '"', "'"], ids=["no quote", "double", "single"])
@@ -270,6 +271,8 @@ def test_fish(project: Path) -> None:
         f"{id_}\t{it}" for id_, it in TITLES.items()
     ]
     assert shell("fish", "--no-config", "-c", script, "reconcile --forma") == [f"--format\t{FORMAT_HELP}"]
+    assert shell("fish", "--no-config", "-c", script, "reconcile --prefer=st") == ["--prefer=store"]
+    assert shell("fish", "--no-config", "-c", script, "reconcile --only='rel") == [f"--only=Release notes\t{RELEASE}"]
 
 
 def test_zsh(project: Path) -> None:
@@ -281,6 +284,7 @@ _reconcile
     assert shell("zsh", "-f", "-c", script, "zsh", "reconcile", "diff", "") == list(TITLES)
     assert shell("zsh", "-f", "-c", script, "zsh", "reconcile", "diff", "rel") == ["Release notes"]
     assert shell("zsh", "-f", "-c", script, "zsh", "reconcile", "apply", "") == ["files"]
+    assert shell("zsh", "-f", "-c", script, "zsh", "reconcile", "ls", "--root=rel") == ["--root=Release notes"]
 
 
 def test_a_file_or_a_directory(project: Path, complete: Callable[[str], dict[str, str]]) -> None:
