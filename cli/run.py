@@ -25,7 +25,7 @@ from reconcile.model.reasons import Reason
 from reconcile.state.database import StateError
 
 from .arguments import Turn
-from .context import find_ids, open_session, policy_of, refuse_missing_home
+from .context import find_ids, open_session, policy_of, refuse_missing_home, with_owned
 from .output.errors import print_error, report_nothing_changed
 from .output.interaction import (
     Progress,
@@ -505,9 +505,12 @@ def _policy(start: Start, engine: Engine, adjust: Adjust | None) -> Policy:
 
 
 def selection(engine: Engine, options: Options) -> dict[str, frozenset[str]]:
-    """Resolve the ids of ``--only`` and ``--below``, and put them in the place of titles, for the journal."""
+    """Resolve the ids of ``--only`` and ``--below``, and put them in the place of titles, for the journal.
+
+    With what belongs to a record, such as the files beside a session.
+    """
     options.only, options.below = (tuple(find_ids(engine, texts)) for texts in (options.only, options.below))
-    return {"only": frozenset(options.only), "below": frozenset(options.below)}
+    return {"only": frozenset(with_owned(engine, options.only)), "below": frozenset(with_owned(engine, options.below))}
 
 
 def selected(engine: Engine, options: Options, survey: Survey) -> frozenset[str] | None:

@@ -67,16 +67,21 @@ def without_bulk(context: PlanningContext, actions: list[Action]) -> list[Action
     what, names = _named(counted, context.rules)
     message = f"{count} of {directories} {what} would be removed: {names}"
     # A command replaces the person's limits in the policy by its targets.
-    limits = limits_of(context.policy) if context.policy.tree_edit is None else context.edits.limits
+    limits = limits_of(context.policy, context.rules) if context.policy.tree_edit is None else context.edits.limits
     again = f"reconcile {'gc ' if collects else ''}{limits}--allow-bulk-removal"
     context.held.append(_whole(Reason.BULK, message, again))
     return [action for action in actions if action.id not in refused]
 
 
-def limits_of(policy: Policy) -> str:
-    """Return the options that limit a run, each with a space behind it."""
-    named = [("--only", sorted(policy.only)), ("--below", sorted(policy.below))]
-    return "".join(f"{option} {typed(conversation)} " for option, ids in named for conversation in ids)
+def limits_of(policy: Policy, rules: Rules) -> str:
+    """Return the options that limit a run, each with a space behind it; what belongs to a named record goes with it."""
+    places = rules.format.places
+    return "".join(
+        f"{option} {typed(conversation)} "
+        for option, ids in (("--only", policy.only), ("--below", policy.below))
+        for conversation in sorted(ids)
+        if places is None or places.owner(conversation) not in ids
+    )
 
 
 def bulk_undo(

@@ -425,6 +425,7 @@ class Sync:
         }
         engine = Engine(self.session, index)
         engine.begin()
+        self.policy = replace(self.policy, only=frozenset(self._with_beside(self.policy.only, engine)))
         return engine
 
     def _make_equal(self, tree: Tree, only: Collection[str] | None = None) -> dict[str, str]:
@@ -701,12 +702,12 @@ class Sync:
         forks = marks.kept_with_forks(known.shared, sources)
         return tuple(self._with_beside(forks, engine))
 
-    def _with_beside(self, kept: Collection[str], engine: Engine) -> Collection[str]:
-        """Return what is kept here, with the files that are beside a session by now."""
+    def _with_beside(self, named: Collection[str], engine: Engine) -> Collection[str]:
+        """Return what a person has named, with the files that are beside a session by now."""
         places = self.session.format.places
         if places is None:
-            return kept
-        return {*kept, *(key for key in engine.known.conversations() if counted_as(key, places) in kept)}
+            return named
+        return {*named, *(key for key in engine.known.conversations() if counted_as(key, places) in named)}
 
     def _without(self, held: Collection[str], engine: Engine) -> Policy:
         """Return the policy without conversations whose removal waits: sent again, they would come back everywhere."""

@@ -67,7 +67,7 @@ def test_many_removals_at_once_wait_with_all_that_becomes_of_them() -> None:
 
 def test_the_options_that_limit_a_run_have_ids_as_a_shell_reads_them() -> None:
     policy = Policy(only=frozenset({"a/b $(touch y).json", "a/b.json"}), below=frozenset({"jp-c1"}))
-    assert limits_of(policy) == "--only 'a/b $(touch y).json' --only a/b.json --below jp-c1 "
+    assert limits_of(policy, RULES) == "--only 'a/b $(touch y).json' --only a/b.json --below jp-c1 "
 
 
 def test_what_the_others_do_goes_on_and_what_was_asked_for_is_no_bulk() -> None:
@@ -264,6 +264,11 @@ def test_what_leaves_the_workspace_and_stays_in_the_store_is_not_counted(
     going = [replace(REMOVAL, conversation=each, target=Place(which, each)) for each in ("1-a", "2-b", "3-c", "4-d")]
     held = bulk_undo(going, Whole(ORDINARY, directories=6, stored=6), RULES, "again", lambda _: stays)
     assert (held is not None) is counts
+
+
+def test_the_options_that_limit_a_run_leave_out_what_goes_with_another_record() -> None:
+    policy = Policy(only=frozenset({"a.md", "a-1.md", "b-1.md"}), below=frozenset({"c-1.md", "c.md"}))
+    assert limits_of(policy, Rules(Owned(), records.RULES.digest)) == "--only a.md --only b-1.md --below c.md "
 
 
 def test_what_goes_with_another_record_is_not_counted() -> None:

@@ -125,6 +125,21 @@ def test_a_session_counts_once_with_the_files_beside_it(machines: tuple[Coder, C
     assert one.run("sync").output.endswith("origin: 1 session sent.\n")
 
 
+def test_a_sync_of_one_session_has_the_files_beside_it(machines: tuple[Coder, Coder]) -> None:
+    one, other = machines
+    one.say(S, "more of the subagent", 3, "subagents/agent-1.jsonl")
+    one.say(T, "another", 4)
+    one.say(T, "a subagent", 5, "subagents/agent-2.jsonl")
+    sent = {entry["id"] for entry in one.sync("--only", T)["sent"]}
+    assert sent == {f"{T}.jsonl", f"{T}/subagents/agent-2.jsonl"}
+    taken = {entry["id"] for entry in other.sync("--only", T)["taken"]}
+    assert taken == sent
+    one.run("rm", T, "--yes")
+    one.sync("--only", T)
+    other.sync("--only", T)
+    assert not [name for name in other.contents if T in name]
+
+
 def test_a_file_that_comes_beside_a_session_that_is_kept_here_stays_here_too(machines: tuple[Coder, Coder]) -> None:
     one, other = machines
     one.say(T, "private", 3)

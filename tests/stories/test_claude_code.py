@@ -111,6 +111,26 @@ def test_a_session_counts_once_with_the_files_beside_it(sides: Sides, version: s
     assert "no session has the id or title 'nothing'" in sides.read("show", "nothing", code=2)
 
 
+@pytest.mark.parametrize("option", ["--only", "--below"])
+def test_a_run_of_one_session_saves_the_files_beside_it_and_no_other_ones(
+    sides: Sides, version: str, option: str
+) -> None:
+    """Both are removed and forked together; the notes and other sessions are not its own."""
+    sides.play(version, "continued").play(version, "subagent")
+    (sides.live / "memory").mkdir()
+    (sides.live / "memory" / "MEMORY.md").write_text("Remember the milk.\n")
+    session = fork(sides).stem
+    assert {line.partition(":")[2].split("/")[0] for line in sides.dry(option, session)} == {
+        session,
+        f"{session}.jsonl",
+    }
+    sides.run("--workspace", sides.project, option, session)
+    assert carried(sides.store) == {
+        name: data for name, data in carried(sides.live).items() if name.startswith(session)
+    }
+    assert len(carried(sides.store)) == 4
+
+
 def test_a_mistyped_id_of_a_session_gets_a_suggestion(sides: Sides, version: str) -> None:
     """Of the session, not of the files beside it."""
     sides.play(version, "continued").play(version, "subagent").reconcile()

@@ -185,7 +185,7 @@ def collect(context: PlanningContext, request: GcRequest) -> Edits:
     message = "expired, but changed in the workspace; the change is saved first, and the next gc decides"
     return Edits(
         deleted=deleted,
-        limits=limits_of(context.policy),
+        limits=limits_of(context.policy, context.rules),
         below=ancestry.among(deleted),
         scope=frozenset((*targets, *unsaved)) or NO_CONVERSATION,
         notes=tuple(

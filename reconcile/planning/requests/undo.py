@@ -177,7 +177,7 @@ def plan_undo(
         chosen &= _named(policy, world.baseline)
     actions = undo.kept_of(chosen)
     command = f"reconcile {'redo' if past.repeats else 'undo'} {past.id}"
-    again = f"{command} {limits_of(policy)}--allow-bulk-removal"
+    again = f"{command} {limits_of(policy, rules)}--allow-bulk-removal"
     bulk = bulk_undo(actions, whole, rules, again, lambda conversation: undo.directories.has(conversation, Side.STORE))
     if bulk is not None and not policy.accept_bulk:
         return Plan(layout=policy.layout.value, held=(bulk,), policy=policy, now_ns=now_ns, about=frozenset())
