@@ -71,6 +71,8 @@ _SHARE = 20
 _SHARE_OF_ONE = 4
 """While a project changes all the time, it is quiet for so many times as long as its last pass took."""
 _BUSY = 2 * _SECOND
+_LOCKED = 10 * _SECOND
+"""The time until another run on the store is reported."""
 _OPEN = 30 * _SECOND
 """The time until another attempt at what a program has open: its end raises no event below a side."""
 _FAILED = 60 * _SECOND
@@ -106,6 +108,19 @@ class _Project:
         self.told: set[str] = set()
         self.is_new = True
         """No pass was made yet: the items that are set aside by then are no news."""
+        self._waits_since: int | None = None
+
+    def wait(self, message: str, patience: int) -> None:
+        """Wait for what usually ends soon: it is reported if it lasts longer than ``patience``, in ns."""
+        now = time.monotonic_ns()
+        self._waits_since = now if self._waits_since is None else self._waits_since
+        if now - self._waits_since >= patience:
+            self.reporter.report_waiting(message)
+
+    def go_on(self) -> None:
+        """Report that work goes on, if it was reported that it waits."""
+        self._waits_since = None
+        self.reporter.report_resumed()
 
 
 class HomeWatcher:
@@ -323,9 +338,9 @@ class HomeWatcher:
         project, again, begun = self._projects[target], None, time.monotonic_ns()
         try:
             again = self._visited(target, project, moving)
-            project.reporter.report_resumed()
-        except LockedError:
+        except LockedError as error:
             again = _BUSY
+            project.wait(error.message, _LOCKED)
         except MovedError:
             again = _BUSY  # it is located again
         except StoppedError as stopped:
@@ -345,6 +360,7 @@ class HomeWatcher:
         """Make a pass; return the time in ns after which another one is due, None: after the next change."""
         with self._visit(target) as visit:
             if visit is None:
+                project.go_on()
                 return None
             engine, session, now = visit.engine, visit.engine.session, time.monotonic_ns()
             with session.exclusively(NAME, 0):
@@ -354,8 +370,10 @@ class HomeWatcher:
                     refuse_merging(run.world, session.roots, session.format)
                     refuse_lost(run.world, session.roots, session.format)
                 run = project.vanishing.left_out(run, now, self._timings.at_most)
-                if any(item.reason is Reason.GIT_BUSY for item in run.plan.held):
-                    return _BUSY  # nothing is done, and nothing reported, until git has finished
+                if (busy := next((item for item in run.plan.held if item.reason is Reason.GIT_BUSY), None)) is not None:
+                    project.wait(busy.message, self._timings.grace)
+                    return _BUSY  # nothing is done until git has finished
+                project.go_on()
                 project.reporter.report_begin(len(run.plan.actions))
                 try:
                     outcome = engine.apply(run, NAME, partial(demand_going_on, self.queue), is_saved=True)

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from reconcile.fs.locks import run_lock
 from tests.agents.program import VERSIONS
 from tests.support.formats.claude_code_project import Sides, carried, sweep, titled
+from tests.support.projects.git_world import git
 from tests.support.projects.three_conversations import FIRST, SECOND_ID, three
 from tests.support.projects.watcher import Watching, grow, until
 from tests.support.projects.world import command, events, make_project, write_conversation
@@ -200,6 +202,28 @@ def test_a_workspace_that_was_replaced_waits_for_a_run(jp: World) -> None:
         time.sleep(3)
         assert watching.stop() == 0
         assert not watching.said("done")
+
+
+def test_a_wait_that_lasts_is_reported_once(jp: World) -> None:
+    """A crash of git leaves its lock for ever; another run may wait for an answer."""
+    git(jp.project, "init", "-q")
+    lock = jp.project / ".git" / "index.lock"
+    with Watching(None) as watching:
+        lock.touch()
+        grow(jp.store, FIRST)
+        watching.hears("waiting", "git is busy (index.lock); 1 change waits until it is done")
+        time.sleep(5)
+        lock.unlink()
+        watching.hears("resumed")
+        until(lambda: jp.event_count(FIRST, jp.workspace) == 5)
+        with run_lock(str(jp.state), command="another"):
+            grow(jp.workspace, FIRST)
+            watching.hears("waiting", "another reconcile is running on this store")
+        watching.hears("resumed", times=2)
+        until(lambda: jp.event_count(FIRST, jp.store) == 7)
+        assert watching.stop() == 0
+    assert len(watching.said("waiting")) == 2
+    assert {each["project"] for each in watching.said("waiting")} == {str(jp.project)}
 
 
 def test_a_store_that_is_lost_is_not_filled(jp: World, run: Run) -> None:
