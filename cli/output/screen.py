@@ -18,18 +18,20 @@ if TYPE_CHECKING:
 _CODES = r"\x1b\[[0-9;]*m"
 """The codes of colours and of bold and dim text."""
 _COMMAND = r"`[^`]+`|(?<=: )reconcile [^;,()`]+$"
+_QUOTED = r"""(?:'[^']*'|"[^"]*"|[^ ])+"""
+"""A word of a command, with the spaces in its quotes."""
 _NAME = r"(\w+:)?\d{10,}-"
 """The beginning of a directory's name that has an id."""
 
 
 def wrap(
-    text: str, columns: int | None, indent: str = "", hanging: str | None = None, *, breaks_paths: bool = True
+    text: str, columns: int | None, indent: str = "", hanging: str | None = None, *, is_command: bool = False
 ) -> list[str]:
     """Break a text at spaces into lines of at most so many columns; None: one line.
 
     A word that is wider is broken after a slash if it is a path, and after the id if it is a directory's name. Ids are
     never broken. A command in backticks, or behind a colon at the end, is one word unless it is wider than a line.
-    ``hanging``: the indentation of all lines but the first.
+    ``hanging``: the indentation of all lines but the first. ``is_command``: the text is one, whose words stay whole.
     """
     if columns is None or width(indent) + width(text) <= columns:
         return [indent + text]
@@ -38,7 +40,7 @@ def wrap(
     is_empty = True
     begin = width(further)
     room, taken = columns - begin, width(indent)
-    for word in _pieces(text, room) if breaks_paths else text.split(" "):
+    for word in re.findall(_QUOTED, text) if is_command else _pieces(text, room):
         gap = "" if is_empty or word.startswith("\0") else " "
         piece = word.removeprefix("\0")
         needed = len(gap) + width(piece)
@@ -101,7 +103,7 @@ def command_lines(command: str, columns: int | None, indent: str) -> list[str]:
     """Return a command that can be copied from the screen: a long one is continued with a backslash."""
     if columns is None or len(indent) + width(command) <= columns:
         return [indent + command]
-    lines = wrap(command, columns - 2, indent, f"{indent}  ", breaks_paths=False)
+    lines = wrap(command, columns - 2, indent, f"{indent}  ", is_command=True)
     return [*(f"{line} \\" for line in lines[:-1]), lines[-1]]
 
 

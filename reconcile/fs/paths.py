@@ -160,19 +160,8 @@ def directory_identity(directory: str | int) -> str:
 
 def quoted_path(path: str) -> str:
     """Return a path for a shell: quoted if need be, behind ``~`` for the home directory, which no quote may have."""
+    from reconcile.model.commands import typed  # here: most runs suggest no command with a path
+
     home = os.path.expanduser("~")
     inside = path[len(home) + 1 :] if len(home) > 1 and path.startswith(home + os.sep) else ""
-    return f"~/{_quoted(inside)}" if inside else _quoted(path)
-
-
-def _quoted(text: str) -> str:
-    """Quote a word for a shell. Characters that a terminal acts on are escaped, as bash and zsh read them."""
-    import shlex  # here: most runs suggest no command with a path
-
-    return shlex.quote(text) if text.isprintable() else f"$'{''.join(map(_escaped, text))}'"
-
-
-def _escaped(char: str) -> str:
-    if char.isprintable() and char not in "\\'":
-        return char
-    return "".join(f"\\x{byte:02x}" for byte in os.fsencode(char))
+    return f"~/{typed(inside)}" if inside else typed(path)

@@ -8,7 +8,6 @@ cover quotas, a full disk, and servers that refuse a write only when it comes.
 from __future__ import annotations
 
 import os
-import shlex
 import stat
 import sys
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from reconcile.fs.paths import inode_flags, is_absence
+from reconcile.model.commands import typed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -65,7 +65,7 @@ def obstacle_at(path: str) -> Obstacle | None:
     flags = inode_flags(path)
     if not flags & (_IMMUTABLE | _APPEND_ONLY) and os.access(path, _USE, **_IDS):
         return None
-    place = shlex.quote(path)
+    place = typed(path)
     if flags & _IMMUTABLE:
         return Obstacle(path, "not writable (it is immutable)", (f"chattr -i {place}",))
     if flags & _APPEND_ONLY:

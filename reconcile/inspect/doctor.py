@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import marshal
 import os
-import shlex
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -174,7 +173,7 @@ def _private_in_git(session: Session) -> Iterator[Finding]:
         return
     fmt = session.format
     for conversation, record in records.items():
-        files = shlex.quote(f"*{fmt.dirname(conversation, None)}*" if fmt.places is None else conversation)
+        files = typed(f"*{fmt.dirname(conversation, None)}*" if fmt.places is None else conversation)
         if record.commit is None:
             yield Finding(Ailment.STAGED, files, record.words, conversation, (f"git rm -r --cached -- {files}",))
         else:
@@ -207,7 +206,7 @@ def _temporary_files(side: Side, conversations: str, copies: Mapping[str, str], 
             continue
         for name in names:
             if name.endswith(_TEMPORARY) and os.path.isfile(path := f"{directory}/{name}"):
-                by_hand = f"check it, then rm {shlex.quote(path)}"
+                by_hand = f"check it, then rm {typed(path)}"
                 mend = ("nothing to do; JP removes it at its next start", f"or {by_hand}") if is_jp else (by_hand,)
                 words = f"a temporary file of an interrupted write{' by JP' if is_jp else ''}"
                 yield Finding(Ailment.LEFTOVER, f"{side}:{copy}/{name}", words, conversation, mend)

@@ -6,7 +6,6 @@ committed versions of the files with findings.
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
@@ -141,7 +140,7 @@ def _with_record(session: Session, finding: Finding, in_git: tuple[str, bool] | 
     fmt = session.format
     ways = [_REVOKE, f"reconcile local {typed(conversation)}"]
     if is_committed:
-        files = shlex.quote(f"*{fmt.dirname(conversation, None)}*" if fmt.places is None else conversation)
+        files = typed(f"*{fmt.dirname(conversation, None)}*" if fmt.places is None else conversation)
         ways.append(f"git filter-repo --invert-paths --path-glob {files} rewrites the history without the conversation")
     ways.append(f"reconcile resolve {typed(conversation)} --allow-secrets")
     return replace(finding, found=f"{finding.found}; {words}", mend=tuple(ways))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -110,7 +109,7 @@ def _without_objects(workspace: str) -> Iterator[SessionFinding]:
             *whole, _ = file.read(_LIMIT).split(b"\n")
         if any(line.strip() for line in whole) and not any(parsed(line) for line in whole):
             matters = "Each run is blocked by it: it is no session of a known version, and none repairs it."
-            mend = f"move it away: mv {shlex.quote(path)} ~"
+            mend = f"move it away: mv {typed(path)} ~"
             yield SessionFinding("no-session", "warning", name, "no line is a JSON object", matters, mend)
 
 
@@ -122,7 +121,7 @@ def _truncated(workspace: str) -> Iterator[SessionFinding]:
             last = file.read(_TAIL).rpartition(b"\n")[2]
         if last.strip() and parsed(last) is None:
             matters = "Claude Code before 2.1.330 appends to it, and loses both lines."
-            mend = f"if no process has it open: printf '\\n' >> {shlex.quote(path)}"
+            mend = f"if no process has it open: printf '\\n' >> {typed(path)}"
             yield SessionFinding("torn-line", "note", name, "the last line was cut short", matters, mend)
 
 

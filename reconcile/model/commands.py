@@ -4,10 +4,19 @@ from __future__ import annotations
 
 
 def typed(*words: str) -> str:
-    """Return words as they are typed in a shell, each quoted if need be: an id may be a path with a title in it."""
+    """Return words as they are typed in a shell, each quoted if need be: an id may be a path with a title in it.
+
+    Characters that a terminal acts on are escaped, as bash and zsh read them.
+    """
     import shlex  # here: most runs suggest no command
 
-    return shlex.join(words)
+    return " ".join(shlex.quote(word) if word.isprintable() else f"$'{''.join(map(_escaped, word))}'" for word in words)
+
+
+def _escaped(char: str) -> str:
+    if char.isprintable() and char not in "\\'":
+        return char
+    return "".join(f"\\x{byte:02x}" for byte in char.encode("utf-8", "surrogateescape"))
 
 
 def install_command(package: str, environment: str, python: str) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 
+from reconcile.model.commands import typed
 from reconcile.model.snapshot import METADATA, STREAM, Fault, Metadata
 from reconcile.scan.outdated import file_at
 
@@ -118,14 +118,14 @@ def _place_of(path: str, fmt: Format) -> _Place | None:
 
 
 def _private(conversation: str, directory: str, command: str) -> Staged:
-    ways = (f"git rm -r --cached -- {shlex.quote(directory)}", f"publish it: {command} project {conversation}")
+    ways = (f"git rm -r --cached -- {typed(directory)}", f"publish it: {command} project {conversation}")
     return Staged(directory, f"{conversation} is private", ways)
 
 
 def _of_directory(
     conversation: str, directory: str, files: list[_File], staged: Collection[str], fmt: Format
 ) -> Iterator[Staged]:
-    quoted = shlex.quote(directory)
+    quoted = typed(directory)
     unstage = f"git restore --staged -- {quoted}"
     configuration, events = fmt.stream_files
     present = [name for name in (fmt.metadata_file, configuration, events) if f"{directory}/{name}" in staged]
@@ -135,7 +135,7 @@ def _of_directory(
         yield Staged(directory, f"{conversation} is incomplete: {' and '.join(missing)} not staged", ways)
     for file in files:
         if (fault := _fault(file, fmt, has_configuration=configuration in present)) is not None:
-            yield Staged(file.path, fault.words, (f"correct it, then: git add -- {shlex.quote(file.path)}", unstage))
+            yield Staged(file.path, fault.words, (f"correct it, then: git add -- {typed(file.path)}", unstage))
 
 
 def _is_local(file: _File, fmt: Format) -> bool:
@@ -174,7 +174,7 @@ def _secrets(
     for conversation, file in files:
         for words in secrets(file.content, before.get(file.before)):
             way = (
-                f"leave the file out: git restore --staged -- {shlex.quote(file.path)}"
+                f"leave the file out: git restore --staged -- {typed(file.path)}"
                 if conversation is None
                 else f"no secret, or meant to be public: {command} resolve {conversation} --allow-secrets"
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 import unicodedata
 
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from reconcile.model.commands import typed
 from reconcile.model.plan import Action, Heading, Item, Kind, Note, Plan
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import Place, Side
@@ -114,6 +116,13 @@ def test_a_long_command_can_be_copied() -> None:
     assert all(line.endswith(" \\") for line in lines[:-1])
     assert " ".join(line.removesuffix("\\").strip() for line in lines) == command
     assert screen.command_lines(command, None, "  ") == [f"  {command}"]
+
+
+def test_a_command_is_not_broken_in_a_quoted_word() -> None:
+    words = ["reconcile", "resolve", "a title with many words", "it's one of two ends", "--take", "store"]
+    lines = screen.command_lines(typed(*words), 30, "  ")
+    assert len(lines) > 3
+    assert [word for line in lines for word in shlex.split(line.removesuffix(" \\"))] == words
 
 
 def long_plan() -> Plan:
