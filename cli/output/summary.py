@@ -73,8 +73,9 @@ def summary(
     )
     skipped = sum(is_skipped(item, plan.policy) for item in plan.held)
     left += [_conflicts(skipped, word="skipped")] if skipped else []
-    left += [f"{len(plan.held) - skipped} blocked"] if len(plan.held) > skipped else []
-    left += [f"{len(plan.aside)} left alone"] if plan.aside else []
+    blocked = _number_of((item for item in plan.held if not is_skipped(item, plan.policy)), places)
+    left += [f"{blocked} blocked"] if blocked else []
+    left += [f"{_number_of(plan.aside, places)} left alone"] if plan.aside else []
     if steps:
         begin = "Plan: " if done is None else "Done: " if actions else ""
         text = "; ".join((f"{begin}{', '.join(steps)}", *left)) + "."
@@ -109,6 +110,12 @@ def nothing_to_do(
     text = f"{parts}; nothing else to do." if parts else idle
     counts = tuple(states)
     return f"{text} {state_counts(counts, noun, is_public=is_public)}." if counts and not parts else text
+
+
+def _number_of(items: Iterable[Item], places: Places | None) -> int:
+    """Return how many conversations items are about, with each item about a side as a whole."""
+    about = [item.conversation for item in items]
+    return about.count(None) + len({counted_as(each, places) for each in about if each is not None})
 
 
 def _decided(plan: Plan, results: Iterable[ActionResult]) -> int:

@@ -265,6 +265,17 @@ def test_a_summary_counts_the_conflicts_above_it() -> None:
     assert "conflict" not in summed(held)
 
 
+def test_a_conversation_counts_once_as_blocked_or_left_alone_with_all_its_files() -> None:
+    """As `status` counts it; what concerns a side as a whole counts beside it."""
+    items = tuple(
+        Item(conversation=conversation, title=None, unit=unit, reason=Reason.INVALID, message="it is broken")
+        for conversation in ("jp-c1", "jp-c2", None)
+        for unit in (METADATA, "stream")[: 1 if conversation is None else 2]
+    )
+    assert summed(Plan(layout="nested", held=items)) == "3 blocked; nothing else to do."
+    assert summed(Plan(layout="nested", aside=items[:3])) == "2 left alone; nothing else to do."
+
+
 @pytest.mark.parametrize("columns", [60, 80, 120])
 @pytest.mark.parametrize(
     "start", ["jp init: the XDG directory issue on Linux ", "", "设计一个非常长的标题并且继续写下去 " * 2]
