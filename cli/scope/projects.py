@@ -19,7 +19,7 @@ from reconcile.adapters.claude_code.places import FORMAT
 from reconcile.adapters.everywhere import Target, every_project
 from reconcile.adapters.roots import Request
 from reconcile.errors import ReconcileError
-from reconcile.model.commands import typed
+from reconcile.model.commands import quoted
 
 from ..context import policy_of, settings_of
 from ..misuse import Misuse
@@ -110,7 +110,7 @@ def _why(options: Options, lost: LeftOut) -> str:
     from reconcile.inspect.losses import losses_of, no_session_words  # here: this is rare
 
     own = options_for(options, Target(lost.path, FORMAT))
-    sides = f" {typed(*own.side_words)}" if options.json else own.sides  # JSON has full paths
+    sides = f" {' '.join(map(quoted, own.side_words))}" if options.json else own.sides  # JSON has full paths
     with suppress(ReconcileError, OSError), opened(own) as engine:
         found = engine.plan(policy_of(own, settings_of(engine.session.roots)))
         losses, states = losses_of(engine.session, found), dict(engine.completed(found).states)

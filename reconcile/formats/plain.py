@@ -45,8 +45,11 @@ class PlainFormat(ManagedFiles):
         return dirname if dirname != CHILDREN and _NAME.fullmatch(dirname) else None
 
     def parse_id(self, text: str) -> str | None:
-        """Return a valid name unchanged: it is the full spelling of an id, whether or not it exists."""
-        return self.id_of(text)
+        """Return a valid name unchanged: it is the full spelling of an id, whether or not it exists.
+
+        Before a dash, ``./`` is left out: with it, no command takes the name for an option.
+        """
+        return self.id_of(text.removeprefix("./") if text.startswith("./-") else text)
 
     def is_whole(self, text: str) -> bool:  # noqa: ARG002
         """Return False: any name may be the beginning of another."""

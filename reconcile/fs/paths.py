@@ -160,8 +160,8 @@ def directory_identity(directory: str | int) -> str:
 
 def quoted_path(path: str) -> str:
     """Return a path for a shell: quoted if need be, behind ``~`` for the home directory, which no quote may have."""
-    from reconcile.model.commands import typed  # here: most runs suggest no command with a path
+    from reconcile.model.commands import quoted  # here: most runs suggest no command with a path
 
     home = os.path.expanduser("~")
     inside = path[len(home) + 1 :] if len(home) > 1 and path.startswith(home + os.sep) else ""
-    return f"~/{typed(inside)}" if inside else typed(path)
+    return f"~/{quoted(inside)}" if inside else quoted(path)

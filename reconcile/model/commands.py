@@ -4,13 +4,18 @@ from __future__ import annotations
 
 
 def typed(*words: str) -> str:
-    """Return words as they are typed in a shell, each quoted if need be: an id may be a path with a title in it.
+    """Return ids and paths as they are typed in a shell, each quoted if need be: an id may have a title in it.
 
-    Characters that a terminal acts on are escaped, as bash and zsh read them.
+    Before a dash stands ``./``, as for files: no command takes the word for an option.
     """
+    return " ".join(quoted(f"./{word}" if word.startswith("-") else word) for word in words)
+
+
+def quoted(word: str) -> str:
+    """Quote a word for a shell if need be. What a terminal acts on is escaped, as bash and zsh read it."""
     import shlex  # here: most runs suggest no command
 
-    return " ".join(shlex.quote(word) if word.isprintable() else f"$'{''.join(map(_escaped, word))}'" for word in words)
+    return shlex.quote(word) if word.isprintable() else f"$'{''.join(map(_escaped, word))}'"
 
 
 def _escaped(char: str) -> str:

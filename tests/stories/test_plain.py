@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
@@ -169,6 +170,28 @@ def test_every_suggested_command_names_the_sides_that_were_named(tmp_path: Path,
     hints = run("undo", *sides).stderr
     assert f"hint: redo that: reconcile redo{named}\n" in hints, hints
     assert f", or reconcile undo --yes{named}\n" in hints, hints
+
+
+@pytest.mark.parametrize("name", ["-dash", "--take", "family \U0001f468\u200d\U0001f469", "it's a title of many words"])
+def test_the_commands_of_a_conflict_can_be_pasted_whatever_the_id_is(name: str, tmp_path: Path, run: Run) -> None:
+    tree = Tree(tmp_path, run)
+    for id_ in (name, "other"):
+        tree.write("w", f"conversations/{id_}/metadata.json", b"{}")
+        tree.write("w", f"conversations/{id_}/events.json", b"[]")
+    tree.reconcile()
+    tree.write("s", f"conversations/{name}/events.json", b"a")
+    tree.write("w", f"conversations/{name}/events.json", b"b")
+    sides = ("--format", "plain", "-w", tmp_path / "w", "-s", tmp_path / "s")
+    plan = json.loads(run("--dry-run", "--json", *sides).stdout)
+    (line,) = (each for each in run("--dry-run", *sides).output.splitlines() if "--take store" in each)
+    echo = subprocess.run(["bash", "-c", f"printf '%s\\0' {line}"], capture_output=True, check=True, text=True).stdout
+    words = echo.split("\0")[1:-1]
+    assert json.loads(run(*words, "--dry-run", "--json").stdout)["policy"]["decisions"] == {name: "store"}
+    for command in ("status", "diff", "show", "restore", "project", "--only", "vault"):
+        result = run(command, words[1], *sides)
+        assert "unknown option" not in result.output, result.output
+        assert "no conversation has" not in result.output, result.output
+    assert plan["conflicts"][0]["conversation"] == name
 
 
 @pytest.mark.parametrize("name", ["amy@example.org", "a@2026"])
