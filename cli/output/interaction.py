@@ -175,7 +175,8 @@ def ask_about(options: Options, policy: Policy, held: Iterable[Item]) -> Policy:
             accept = confirm(options, f"\n{wrapped_question(question)}")
         elif item.reason is Reason.SECRET and item.conversation is not None:
             click.echo(_about(item, options))
-            if confirm(options, "  Publish it all the same, and allow these secrets from now on?"):
+            question = wrapped_question("Publish it all the same, and allow these secrets from now on?", "  ")
+            if confirm(options, question):
                 with_secrets[item.conversation] = frozenset(item.secrets)
         elif item.reason is Reason.ANCESTORS_ABSENT:
             private.append(visible(item.title or str(item.conversation)))
@@ -190,8 +191,9 @@ def ask_about(options: Options, policy: Policy, held: Iterable[Item]) -> Policy:
         from reconcile.model.policy import ProjectRequest  # here: few runs ask
 
     if private and isinstance(request, ProjectRequest):
-        names = ", ".join(private)
-        ancestors = confirm(options, f"\n{names}:\n  Publish the parents that are named above, too?")
+        names = wrapped_question(f"{', '.join(private)}:")
+        question = wrapped_question("Publish the parents that are named above, too?", "  ")
+        ancestors = confirm(options, f"\n{names}\n{question}")
         request = replace(request, ancestors=ancestors)
     return replace(policy, decisions=decisions, accept_bulk=accept, request=request, allow_secrets=with_secrets)
 
@@ -209,9 +211,9 @@ def _about(item: Item, options: Options) -> str:
     return "\n".join(["", head, *wrap(message_text(item.message), terminal_columns(), "  ")])
 
 
-def wrapped_question(text: str) -> str:
+def wrapped_question(text: str, indent: str = "") -> str:
     """Return the text of a question as lines that fit the terminal, with room for the choices."""
-    return "\n".join(wrap(message_text(text), terminal_columns() - len(" [y/N]: y") - 2))
+    return "\n".join(wrap(message_text(text), terminal_columns() - len(" [y/N]: y") - 2, indent))
 
 
 def _takes(item: Item) -> list[str]:

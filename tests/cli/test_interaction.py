@@ -154,6 +154,8 @@ def test_ancestors_are_asked_for_and_named(known: World) -> None:
     code, shown = at_terminal(*args, answers="n\n")
     assert (code, "Publish the parents that are named above, too? [y/N]" in shown) == (4, True), shown
     assert len(listing(known.workspace)) == 3
+    code, shown = at_terminal(*args, answers="n\n", columns=50)
+    assert (code, "\n  Publish the parents that are named\n  above, too? [y/N]: " in shown) == (4, True), shown
     code, shown = at_terminal(*args, answers="y\n")
     assert (code, "2 published" in shown) == (0, True), shown
     assert listing(known.workspace) == before
