@@ -264,7 +264,8 @@ def _run(
             pass_ = _planned(engine, policy, options)
             plan = _completed(engine, pass_, options)
         warn_of_new_workspace(options, engine, policy)
-        announce_new_store(options, roots, "a run creates")
+        if plan.actions:
+            announce_new_store(options, roots, "a run creates")
         if options.out is not None and plan.granted:
             session.secret_check.keep_key()  # the saved plan names the secrets by fingerprints
         save_plan(options, roots, plan)
@@ -293,11 +294,11 @@ def _run(
         if agreed is not None and agreed.actions == plan.actions:
             return apply_pass(engine, pass_, options, command(), is_shown=True)
         asks_first = is_interactive(options) and bool(plan.actions) and not options.yes
-        if not asks_first:
-            announce_new_store(options, roots, "creating")
-        elif start.is_first or lacks_store(options, roots) or _was_refused(session, pass_):
+        if asks_first and (start.is_first or lacks_store(options, roots) or _was_refused(session, pass_)):
             _print_first_run(options, session)
             confirm = confirm or _first_question(session)
+        elif plan.actions and not asks_first:
+            announce_new_store(options, roots, "creating")
         asks = is_interactive(options) and _has_questions(engine.completed(pass_), options)
         confirms = confirm and (plan.actions or plan.put_off) and not options.yes
         is_shown = False

@@ -97,8 +97,9 @@ def review(
     saved = None if file is None else read_saved(options, file)[0]
     with opened(options) as engine:
         session, roots = engine.session, engine.session.roots
-        announce_new_store(options, roots, "a run creates")
         walk = _walk_of(options, engine, saved, file, undo, run)
+        if walk.plan.actions:
+            announce_new_store(options, roots, "a run creates")
         if not walk.subjects:
             options.dry_run = True  # nothing is carried out
             report(options, roots, session.notices, walk.plan, None)

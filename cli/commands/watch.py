@@ -291,7 +291,7 @@ def _opener(options: Options, settle: float | None, settle_at_most: float | None
         settings = settings_of(roots)
         if not has_begun:  # a store that is missing later was removed: the watcher waits for it
             refuse_missing_home(roots)
-            announce_new_store(options, roots, "creating")
+            announce_new_store(options, roots, "a run creates")
         session = open_session(roots, settings, readonly=False, stays=True)
         if roots.folder and not has_begun:
             place = os.path.relpath(roots.folder, roots.project)

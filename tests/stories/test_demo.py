@@ -85,6 +85,9 @@ def test_the_demo_asks_nothing_and_opens_no_pager(tmp_path: Path) -> None:
 
 def test_a_store_that_a_run_makes_is_named(tmp_path: Path, run: Run) -> None:
     world = make_project(tmp_path / "project", run)
+    for command in ((), ("-n",), ("project", "--all")):
+        assert run("-w", world.project, *command).stderr == "", "with nothing to save, none is made"
+    assert not world.silo.exists()
     three(world)
     told = f"this workspace has no store yet; creating {path_shown(world.silo)}\n"
     dry = run("-n", "-w", world.project)
