@@ -107,7 +107,8 @@ def _files(
         known[name] = content
     whole = view.store.digest(METADATA) and view.store.digest(STREAM)
     if not whole or fmt.metadata_file not in known:
-        raise RefusedError(f"{view.id} is incomplete in the store", way_on)
+        state = "not" if view.store.main is None else "incomplete"
+        raise RefusedError(f"{view.id} is {state} in the store", way_on)
     metadata = fmt.forked_metadata(known[fmt.metadata_file], parent=view.id, title=request.title)
     stream = {name: content for name, content in known.items() if name in fmt.stream_files}
     try:
