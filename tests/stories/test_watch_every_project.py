@@ -212,11 +212,11 @@ def test_a_wait_that_lasts_is_reported_once(jp: World) -> None:
         lock.touch()
         grow(jp.store, FIRST)
         watching.hears("waiting", "git is busy (index.lock); 1 change waits until it is done")
-        time.sleep(5)
+        time.sleep(3)
         lock.unlink()
         watching.hears("resumed")
         until(lambda: jp.event_count(FIRST, jp.workspace) == 5)
-        with run_lock(str(jp.state), command="another"):
+        with run_lock(str(jp.state), command="another", timeout=10):
             grow(jp.workspace, FIRST)
             watching.hears("waiting", "another reconcile is running on this store")
         watching.hears("resumed", times=2)
