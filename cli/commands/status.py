@@ -344,6 +344,8 @@ def _builtins(line: StatusLine) -> dict[str, Any]:
 
 def _naming(options: Options, line: StatusLine) -> StatusLine:
     """Return the line with the options for the two sides in the commands that it names."""
+    if not (options.sides and line.details):
+        return line
     return replace(line, details=tuple(naming_sides(detail, options.sides) for detail in line.details))
 
 
