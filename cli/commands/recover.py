@@ -223,12 +223,13 @@ def _named_or_all(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return those that the workspace lacks and that can be restored, and those that can't.
 
-    With ``ids`` only the named ones, and what belongs to them, also if only files of them were ``deleted`` or emptied.
+    With ``ids`` only the named ones, and what belongs to them, also if only files of them are ``deleted`` or damaged.
     Where the workspace is in the user's home, that makes nothing public, so that a local one is restored, too.
     """
     named = with_owned(engine, find_ids(engine, ids)) if ids else ()
     missing = absent(planning, () if engine.session.roots.is_in_project else named)
-    lacking = dict.fromkeys((*deleted, *incomplete(planning)))
+    faulty = (id_ for id_ in named if any(each.faulty for each in planning.verdicts.get(id_, {}).values()))
+    lacking = dict.fromkeys((*deleted, *incomplete(planning), *faulty))
     missing += tuple(id_ for id_ in lacking if id_ in named and not planning.views[id_].local)
     wanted = [id_ for id_ in missing if not ids or id_ in named]
     chosen = tuple(coming(planning, wanted))

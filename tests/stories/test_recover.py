@@ -541,6 +541,18 @@ def test_a_conversations_own_file_returns_if_the_conversation_is_named(known: Wo
     known.check_settled()
 
 
+@pytest.mark.parametrize("sides", [("workspace",), ("store", "workspace")])
+def test_a_named_conversation_with_a_file_that_no_run_restores_is_blocked(known: World, sides: tuple[str, ...]) -> None:
+    """As in a run: `Nothing to do.` sounded as if it was whole."""
+    for side in sides:
+        (getattr(known, side) / f"{FIRST}-it" / "events.json").write_bytes(b"")
+    before = listing(known.workspace)
+    result = known.run("recover", str(FIRST), "--yes")
+    assert (result.exit_code, "events.json: an empty file" in result.stdout) == (4, True), result.output
+    assert (f"reconcile resolve jp-c{FIRST} --take store" in result.stdout) == (sides == ("workspace",))
+    assert listing(known.workspace) == before
+
+
 def test_a_plain_recover_names_the_deleted_files_and_leaves_them(known: World) -> None:
     paths = _lost_notes(known)
     shown = recover(known, "--yes")
