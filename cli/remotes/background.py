@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from threading import Event, Thread
@@ -52,11 +53,13 @@ class BackgroundSync:
         self._thread.start()
 
     def stop(self) -> None:
-        """End; a sync that runs finishes its present step."""
+        """End. A sync that runs is interrupted: it ends git and what git has started, and the next sync does the rest."""
         self._stopped.set()
         if (process := self._process) is not None:
-            process.terminate()
+            process.send_signal(signal.SIGINT)
         self._thread.join(_STOP_S)
+        if process is not None:
+            process.terminate()  # it ignores Ctrl-C, or takes too long
 
     def _run(self) -> None:
         wait = self._first_s

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from reconcile.fs.posix import process_lives
 from tests.cli.modules import module
 from tests.support.projects.machines import git, make_bare, make_machine
 from tests.support.projects.terminal import Session, at_terminal
@@ -125,6 +126,28 @@ def test_a_failure_has_lines_of_its_own_at_a_terminal(laptop: Machine, bare: Pat
     assert status == again == "watching 3 conversations"
     assert error.startswith("error: sync: the remote is empty, or has another history")
     assert "reconcile remote accept" in hint
+
+
+@pytest.mark.long
+def test_a_sync_that_is_ended_leaves_no_git_behind(
+    laptop: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The host gives no answer."""
+    said, number = list[str](), tmp_path / "number"
+    silent = tmp_path / "silent"
+    silent.write_text(f"#!/bin/sh\necho $$ > {number}.new && mv {number}.new {number}\nexec sleep 60\n")
+    silent.chmod(0o755)
+    background = module("remotes.background").BackgroundSync
+    stores = {"": ["--workspace", str(laptop.project)]}
+    syncing = background(lambda: stores, lambda message, _hint: said.append(message), said.append, 0.0, 60.0)
+    with laptop.at_work():
+        monkeypatch.setenv("RECONCILE_REMOTE", "git@example.org:chats.git")
+        monkeypatch.setenv("GIT_SSH_COMMAND", str(silent))
+        syncing.start()
+        wait_for(number.exists)
+        syncing.stop()
+    wait_for(lambda: not process_lives(int(number.read_text())))
+    assert not said
 
 
 def test_a_sync_that_cannot_begin_is_reported_and_tried_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
