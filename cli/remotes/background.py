@@ -53,7 +53,7 @@ class BackgroundSync:
         self._thread.start()
 
     def stop(self) -> None:
-        """End. A sync that runs is interrupted: it ends git and what git has started, and the next sync does the rest."""
+        """End. A sync that runs is interrupted: it ends git, and what git has started. The next one does the rest."""
         self._stopped.set()
         if (process := self._process) is not None:
             process.send_signal(signal.SIGINT)

@@ -347,7 +347,8 @@ def _explain(error: OSError, needed: int) -> str:
         limit, setting = inside, own  # the limit of this user namespace, as containers have one
     more = needed if error.errno == errno.ENOSPC else 1
     return (
-        f"the inotify limit is used up ({setting} is {'unknown' if limit is None else limit}, {more} more are needed); "
+        f"the inotify limit is used up ({setting} is {'unknown' if limit is None else limit}, {more} more "
+        f"{'is' if more == 1 else 'are'} needed); "
         f"raise it: sudo sysctl {setting}={(limit or 0) + more}"
     )
 
