@@ -311,7 +311,8 @@ def _is_written_since(context: PlanningContext, conversation: str, waiting: Pend
     """Tell whether a side has other content than the one to remove; absence is no other content."""
     view, rules = context.views[conversation], context.rules
     stored, here = content_of(view.store, rules), content_of(view.workspace, rules)
-    return view.archived or stored not in (None, waiting.store) or here not in (None, waiting.workspace)
+    was_here = None, waiting.workspace, waiting.store  # what comes back into an emptied workspace is as in the store
+    return view.archived or stored not in (None, waiting.store) or here not in was_here
 
 
 def _ended(conversation: str, why: str) -> str:

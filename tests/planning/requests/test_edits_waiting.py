@@ -12,7 +12,7 @@ from reconcile.model.options import Missing, Take
 from reconcile.model.plan import Kind
 from reconcile.model.policy import Children, LocalRequest, Policy, ProjectRequest, RemoveRequest, SetParentRequest
 from reconcile.model.reasons import Reason
-from reconcile.model.snapshot import Problem
+from reconcile.model.snapshot import Problem, Side
 from reconcile.planning.baseline_update import update_baseline
 from reconcile.planning.requests.decided import content_of
 from reconcile.planning.requests.edits import since
@@ -255,6 +255,17 @@ def test_what_one_side_has_lost_meanwhile_is_removed_from_the_other() -> None:
         plan = plan_of(store, workspace, REMOVAL)
         assert {action.conversation for action in plan.actions} == {"jp-c4"}
         assert not dropped(plan)
+
+
+@pytest.mark.parametrize(("back", "is_removed"), [(D, True), (EDITED, False)], ids=["as it was", "edited"])
+def test_what_was_removed_while_the_workspace_was_empty_is_removed_if_it_comes_back_as_it_was(
+    back: str, is_removed: bool
+) -> None:
+    waiting = {key: replace(each, workspace=None) for key, each in REMOVAL.waiting.items()}
+    plan = plan_of(stored(A, B, H), here(A, NESTED, back, H), replace(REMOVAL, waiting=waiting))
+    removed = {action.target.side for action in plan.actions if action.reason is Reason.REMOVED_AS_ASKED}
+    assert removed == ({Side.WORKSPACE} if is_removed else set())
+    assert bool(dropped(plan)) is not is_removed
 
 
 def test_a_child_that_is_new_moves_up_with_the_others() -> None:
