@@ -65,12 +65,12 @@ def service(context: click.Context, action: str, *, sync: bool) -> None:
     if options.is_dry and action != "status":
         _report_dry(options, manager, _new(sync=sync) if action == "install" else None)
         return
+    before = manager.read()
     if action == "install":
         manager.install(_new(sync=sync))
-    was_there = manager.read() is not None
     if action == "remove":
         manager.remove()
-    is_running = _report(options, manager, removed=action == "remove" and was_there)
+    is_running = _report(options, manager, action, before)
     if action == "status" and not is_running:
         context.exit(ExitCode.PENDING)
 
@@ -130,13 +130,19 @@ def _search_path() -> tuple[str, ...]:
     return (os.path.dirname(os.path.abspath(git)), *_USUAL)
 
 
-def _report(options: Options, manager: Manager, *, removed: bool) -> bool:
-    """Print what is known of the service, and return whether it runs, as far as the manager or the watcher tells."""
+def _report(options: Options, manager: Manager, action: str, before: Service | None) -> bool:
+    """Print what is known of the service, and return whether it runs, as far as the manager or the watcher tells.
+
+    ``before``: what was installed before the action.
+    """
     installed, state = manager.read(), manager.state()
     states = os.path.dirname(state_directory("jp-", os.environ, sys.platform))
     holder, last_pass = read_home_watcher(states)
     pid = state.pid or (holder.pid if holder is not None and process_lives(holder.pid) else None)
     is_running = installed is not None and (pid is not None if state.is_running is None else state.is_running)
+    troubles = [*_troubles(manager.name, installed, state, None if is_running else pid, is_new=action == "install")]
+    if action == "install" and before is not None and before.syncs and installed is not None and not installed.syncs:
+        troubles.append(f"It syncs no store any more. To let it go on with that: {_install(before)}")
     if options.json:
         document = {
             "format": "reconcile.service/1",
@@ -151,22 +157,26 @@ def _report(options: Options, manager: Manager, *, removed: bool) -> bool:
             "environment": {} if installed is None else _shown(installed),
             "last_pass_ns": last_pass,
             "stops_at_logout": state.stops_at_logout,
-            "trouble": [*_troubles(manager.name, installed, state)],
+            "trouble": troubles,
         }
         print_document(options, document)
         return is_running
     style = Style.choose(options.color)
     if installed is None:
-        show([f"The service of {manager.name} {'was removed' if removed else 'is not installed'}."])
+        show([f"The service of {manager.name} {'is not installed' if before is None else 'was removed'}."])
         if pid is not None:
             show([f"Process {pid} watches every project."])
         return is_running
-    facts = [("Service", _words(state, pid)), ("File", short_path(manager.file)), ("Program", installed.program)]
+    facts = [
+        ("Service", _words(state, pid if is_running else None)),
+        ("File", short_path(manager.file)),
+        ("Program", installed.program),
+    ]
     facts += [("Syncs", "each store that has a remote, once a minute")] if installed.syncs else []
     facts += [("Variable", f"{name}={value}") for name, value in _shown(installed).items()]
     facts += [("Last pass", format_time(last_pass))] if last_pass is not None else []
     lines = [line for name, text in facts for line in wrap(clean(text), style.columns, f"{name:{_AT}}", " " * _AT)]
-    for trouble in _troubles(manager.name, installed, state):
+    for trouble in troubles:
         lines += ["", *wrap(trouble, style.columns)]
     show(lines)
     return is_running
@@ -184,16 +194,26 @@ def _words(state: State, pid: int | None) -> str:
     return f"{'running' if state.is_running else 'not running'}{f' (process {pid})' if pid else ''}, {enabled}"
 
 
-def _troubles(name: str, installed: Service | None, state: State) -> Iterator[str]:
-    """Yield what needs attention, each with what to do."""
+def _install(service: Service) -> str:
+    """Return the command that installs a service with the same options."""
+    return f"reconcile service install{' --sync' if service.syncs else ''}"
+
+
+def _troubles(name: str, installed: Service | None, state: State, other: int | None, *, is_new: bool) -> Iterator[str]:
+    """Yield what needs attention, each with what to do.
+
+    ``other``: the process that watches every project, if the service does not. ``is_new``: it was installed just now.
+    """
     if state.trouble:
         yield f"{state.trouble}."
     if installed is None:
         return
+    log = " Its log: journalctl --user --unit reconcile" if name == "systemd" else ""
     if shutil.which(installed.program) is None:
-        yield "The program is not there any more. Install the service again: reconcile service install"
+        yield f"The program is not there any more. Install the service again: {_install(installed)}"
+    elif other is not None:
+        yield f"Process {other} watches every project, so that the service can't. Stop it, then: {_install(installed)}"
     elif False in (state.is_enabled, state.is_running):
-        log = " Its log: journalctl --user --unit reconcile" if name == "systemd" else ""
-        yield f"To start it: reconcile service install.{log}"
+        yield f"It did not start.{log}" if is_new else f"To start it: {_install(installed)}.{log}"
     if state.stops_at_logout:
         yield "It ends when you log out. To let it run on, also without a login: loginctl enable-linger"

@@ -207,8 +207,28 @@ def test_a_service_that_fails_again_and_again_is_not_called_running(machine: Mac
     """systemd waits before each restart, and has no process then."""
     machine.service("install")
     (machine.place / "has-failed").touch()
-    assert "not running, starts at login" in machine.service("status", code=3).output
+    output = machine.service("status", code=3).output
+    assert "not running, starts at login" in output
+    assert "To start it: reconcile service install. " in output
     assert machine.status()["is_running"] is False
+
+
+def test_an_installed_service_that_does_not_start_does_not_suggest_the_same_again(machine: Machine) -> None:
+    (machine.place / "has-failed").touch()
+    output = machine.service("install").output
+    assert "It did not start. Its log: journalctl" in output
+    assert "To start it" not in output
+
+
+def test_a_watcher_that_was_started_by_hand_is_named_if_the_service_does_not_run(machine: Machine) -> None:
+    (machine.place / "has-failed").touch()
+    machine.service("install", "--sync")
+    with Watching(None) as watching:
+        output = " ".join(machine.service("status", code=3).output.split())
+        assert watching.stop() == 0
+    assert "not running, starts at login" in output
+    way = "Stop it, then: reconcile service install --sync"
+    assert f"Process {watching.process.pid} watches every project, so that the service can't. {way}" in output
 
 
 def test_status_when_it_lingers(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -429,8 +449,13 @@ def test_a_service_that_syncs(machine: Machine) -> None:
     assert "Syncs      each store that has a remote" in machine.service("install", "--sync").output
     assert machine.unit.read_text().count("watch --all --quiet --sync\n") == 1
     assert machine.status()["syncs"] is True
-    machine.service("install")
+    (machine.place / "has-failed").touch()
+    assert "To start it: reconcile service install --sync." in machine.service("status", code=3).output
+    (machine.place / "has-failed").unlink()
+    output = machine.service("install").output
+    assert "It syncs no store any more. To let it go on with that: reconcile service install --sync" in output
     assert machine.status()["syncs"] is False
+    assert "syncs no store" not in machine.service("install").output
     assert "--sync belongs to `reconcile service install`" in machine.service("remove", "--sync", code=2).output
     done = subprocess.run(command("watch", "--all", "--quiet", "--sync", "--help"), capture_output=True, check=False)
     assert done.returncode == 0
