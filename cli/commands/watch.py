@@ -9,13 +9,14 @@ import shutil
 import signal
 import sys
 from collections import Counter
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import datetime
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from reconcile.adapters.roots import LocateError
 from reconcile.config import NO_SECONDS, is_seconds, load_settings
 from reconcile.model.reasons import Reason
 from reconcile.serialization.plan_json import action_to_json, item_to_json
@@ -283,10 +284,11 @@ def _run_beside_each_other(watchers: Mapping[str, Watcher], options: Options, pr
 
 def _opener(options: Options, settle: float | None, settle_at_most: float | None) -> Callable[[], WatchTarget]:
     """Return a function that opens the session of a watcher, and again when a side may have changed."""
-    has_begun = False
+    has_begun, started_in = False, os.getcwd()
 
     def open_target() -> WatchTarget:
         nonlocal has_begun
+        _return_to(started_in)
         roots = find_roots(options)
         settings = settings_of(roots)
         if not has_begun:  # a store that is missing later was removed: the watcher waits for it
@@ -302,6 +304,21 @@ def _opener(options: Options, settle: float | None, settle_at_most: float | None
         return WatchTarget(session, policy, settings.lock_timeout, timings, lambda: find_roots(options))
 
     return open_target
+
+
+def _return_to(place: str) -> None:
+    """Enter a directory again that was removed and made again, as a worktree is.
+
+    Raises:
+        LocateError: it is not there.
+    """
+    with suppress(FileNotFoundError):
+        os.getcwd()
+        return
+    try:
+        os.chdir(place)
+    except OSError:
+        raise LocateError(f"{place} was deleted or moved") from None
 
 
 def _timings(settings: Settings, settle: float | None, settle_at_most: float | None) -> Timings:

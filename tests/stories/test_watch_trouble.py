@@ -309,6 +309,20 @@ def test_the_workspace_is_removed_and_comes_back(watched: World) -> None:
     watched.check_settled()
 
 
+def test_the_directory_that_it_was_started_in_is_removed_and_comes_back(watched: World, tmp_path: Path) -> None:
+    """As a worktree does."""
+    here = 'cd "$0" && exec "$@"'
+    with Watching(watched, prefix=("sh", "-c", here, str(watched.project))) as watcher:
+        shutil.copytree(watched.project, tmp_path / "copy")
+        shutil.rmtree(watched.project)
+        watcher.hears("waiting", f"{watched.project} was deleted or moved")
+        (tmp_path / "copy").rename(watched.project)
+        watcher.hears("resumed")
+        grow(watched.workspace, FIRST)
+        until(lambda: watched.event_count(FIRST) == 5)
+        assert watcher.stop() == 0
+
+
 @pytest.mark.parametrize("pause", [0, 0.4])
 def test_jp_merges_the_store_into_another(watched: World, pause: float) -> None:
     """One by one, while all of it is watched: nothing of that is a removal."""
