@@ -140,7 +140,7 @@ def _ask(options: Options, walk: Walk, subject: Subject, unit: str, decisions: D
     answers = {**keys, **more}
     while (answer := ask_for_key(options, question, answers, NEXT)) == HELP:
         for key in (*keys, NEXT, PREVIOUS, UNDO, APPLY, QUIT):
-            _say(f"  {key}  {_HELP[key]}")
+            _say(_HELP[key], f"  {key}  ", " " * len("  k  "))
     return answer
 
 
@@ -157,8 +157,8 @@ def marked(line: Line) -> str:
     return text + (_MARKS[open_style][1] if open_style in _MARKS else "")
 
 
-def _say(text: str) -> None:
-    for line in wrap(clean(text), terminal_columns()):
+def _say(text: str, indent: str = "", hanging: str | None = None) -> None:
+    for line in wrap(clean(text), terminal_columns(), indent, hanging):
         click.echo(line)
 
 

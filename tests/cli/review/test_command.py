@@ -260,9 +260,10 @@ def test_the_plain_walk_has_help_and_every_choice_at_each_part(ten: World) -> No
     (path,) = ten.workspace.glob(f"**/{id_of(6)[4:]}-*/metadata.json")
     path.write_text(json.dumps(json.loads(path.read_bytes()) | {"title": "Torn by the workspace"}))
     answers = "?\nh\nn\nq\n"
-    code, shown = at_terminal("review", "--plain", "-w", ten.project, "--only", id_of(6), answers=answers)
+    code, shown = at_terminal("review", "--plain", "-w", ten.project, "--only", id_of(6), answers=answers, columns=60)
     text = " ".join(shown.split())
     assert code == 4, shown
+    assert "\n  h  hold the whole conversation: leave both sides alone\n     until one changes\n" in shown
     assert "[1 of 1] title" in text
     assert "S store alone, W workspace alone, h hold" in text
     assert "h hold the whole conversation: leave both sides alone until one changes" in text
