@@ -166,17 +166,20 @@ def format_of(options: Options, formats: Sequence[str], named: Sequence[Named]) 
     """Return the options with the format that knows all names; with the first if none does, whose error is printed.
 
     Raises:
-        Misuse: several know them.
+        Misuse: several know them, or one knows some and another the rest.
     """
-    from .names import knows_all  # here: a run of all formats names nothing
+    from ..misuse import Misuse  # here, as below: a run of all formats names nothing
+    from .names import knows_all
 
-    knowing = [name for name in formats if knows_all(options.in_format(name), named)]
-    if len(knowing) > 1:
-        from ..misuse import Misuse
+    def knowing(*names: Named) -> list[str]:
+        return [name for name in formats if knows_all(options.in_format(name), names)]
 
-        words = " and ".join(repr(text) for _, text in named)
-        raise Misuse(f"{words} can be of {_listed(knowing)}", _choice(knowing))
-    return options.in_format((knowing or formats)[0])
+    words = " and ".join(repr(text) for _, text in named)
+    if len(found := knowing(*named)) > 1:
+        raise Misuse(f"{words} can be of {_listed(found)}", _choice(found))
+    if not found and len(named) > 1 and all(map(knowing, named)):
+        raise Misuse(f"{words} are not of one format", "give the command for each format alone")
+    return options.in_format((found or formats)[0])
 
 
 def with_newest(options: Options, formats: Sequence[str], *, redoes: bool) -> Options:

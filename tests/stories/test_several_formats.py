@@ -341,6 +341,11 @@ def test_an_unknown_id_is_an_error_of_the_first(both: Both) -> None:
     assert result.stderr == both.reconcile("show", "jp-c17999999999", "--format", "jp", code=2).stderr
 
 
+def test_ids_of_both_are_of_no_command(both: Both) -> None:
+    result = both.reconcile("local", ONE, both.session.stem, "-n", code=2)
+    assert result.stderr.startswith(f"error: '{ONE}' and '{both.session.stem}' are not of one format\n")
+
+
 def test_a_title_of_both_asks_for_the_format(both: Both) -> None:
     title = json.loads(both.of("claude-code", "ls", "--json").stdout)["sessions"][0]["title"]
     metadata = both.jp.workspace / f"{FIRST}-it" / "metadata.json"
