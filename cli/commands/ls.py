@@ -300,7 +300,8 @@ def _list_sessions(context: click.Context, *, tree: bool, other: bool) -> NoRetu
     options = options_of(context)
     unfit = _typed(options, "layout", "only", "below")
     if other or unfit:
-        raise click.UsageError(f"ls lists all sessions, flat or with --tree: leave out {unfit or '--root'}")
+        unknown = unfit or "--root and --archived"
+        raise click.UsageError(f"ls lists all sessions, flat or with --tree: leave out {unknown}")
     roots = find_roots(options)
     is_shared = roots.format == "claude-shared"  # no program deletes them there
     days = None if is_shared else expiry(os.path.dirname(os.path.dirname(roots.workspace)), roots.project)[0]

@@ -272,6 +272,7 @@ def test_what_one_format_lacks_leaves_it_out(both: Both) -> None:
     result = both.reconcile("ls", "--root")
     assert "It" in result.stdout
     assert "claude-code is left out" in result.stderr
+    assert "leave out --root and --archived" in both.reconcile("ls", "--archived").stderr
 
 
 def test_a_page_is_of_the_first(both: Both, tmp_path: Path) -> None:
