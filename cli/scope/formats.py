@@ -72,7 +72,7 @@ def run_in_turn(
 
             print_documents([end.turn for end in ended])
     counts = [end.turn.counts for end in ended if end.turn.has_nothing_to_do]
-    if counts and not (options.json or options.quiet or any(end.turn.has_reported for end in ended)):
+    if gathers and counts and not (options.json or options.quiet or any(end.turn.has_reported for end in ended)):
         idle = next((end.turn.idle for end in ended if end.turn.idle != options.idle), options.idle)
         show_nothing_to_do(counts, options.color, idle)
     misused = [end.misuse for end in ended if end.misuse is not None]

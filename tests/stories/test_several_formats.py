@@ -268,6 +268,11 @@ def test_a_search_is_done_if_one_has_a_match(both: Both) -> None:
     both.reconcile("find", "It")
 
 
+def test_a_repair_with_nothing_to_do_says_so_once_for_each(both: Both) -> None:
+    shown = both.reconcile("doctor", "--repair").stdout
+    assert [line.partition(".")[0] for line in shown.splitlines() if line] == ["Nothing to do"] * 2
+
+
 def test_what_one_format_lacks_leaves_it_out(both: Both) -> None:
     result = both.reconcile("ls", "--root")
     assert "It" in result.stdout
