@@ -114,6 +114,7 @@ def _show_all(options: Options, *, is_wide: bool) -> None:
     with opened(options) as engine:
         compared = ((differences_of_sides(engine.session, view), view) for view in views_that_differ(engine, options))
         found = [(differences, view) for differences, view in compared if not differences.comparison.empty]
+        noun = engine.session.roots.noun
     if options.json:
         conversations = [_as_json(differences, []) for differences, _ in found]
         print_document(options, {"format": "reconcile.diffs/1", "conversations": conversations})
@@ -122,7 +123,7 @@ def _show_all(options: Options, *, is_wide: bool) -> None:
     for differences, view in found:
         lines += [""] if lines else []
         lines += _text(differences, view, [], options, style, is_wide=is_wide)
-    show_paged(lines or ["No conversation differs between the store and the workspace."], style)
+    show_paged(lines or [f"No {noun} differs between the store and the workspace."], style)
 
 
 def _both_sides(text: str) -> tuple[str, ...]:

@@ -273,6 +273,12 @@ def test_a_repair_with_nothing_to_do_says_so_once_for_each(both: Both) -> None:
     assert [line.partition(".")[0] for line in shown.splitlines() if line] == ["Nothing to do"] * 2
 
 
+def test_each_format_is_compared_in_its_own_words(both: Both) -> None:
+    shown = both.reconcile("diff").stdout
+    assert "No conversation differs" in shown
+    assert "No session differs" in shown
+
+
 def test_what_one_format_lacks_leaves_it_out(both: Both) -> None:
     result = both.reconcile("ls", "--root")
     assert "It" in result.stdout
