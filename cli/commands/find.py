@@ -164,7 +164,7 @@ def _found_lines(found: Match, words: Sequence[Word], style: Style, most: int | 
     if found.title is not None and marks_in(found.title, words):
         yield _title_line("in the title", found.title, words, style)
     for lines in found.groups:
-        if lines.title is not None:
+        if lines.title:
             yield _title_line("title", lines.title, words, style)
         yield from (_hit_line(hit, style) for hit in lines.hits)
         yield from _place_lines(lines, style, most, sides)

@@ -146,6 +146,13 @@ def test_a_title_that_only_a_saved_version_has(searched: World) -> None:
     assert (each["title"], each["matches"][0]["title"], each["in_title"]) == ("Renamed", "Third", False)
 
 
+def test_an_empty_title_has_no_line(searched: World) -> None:
+    set_key(searched.workspace / f"{THIRD}-third", "title", "", LONG_AGO + SECOND)
+    searched.reconcile()
+    assert "buffer" in shown(searched, "buffer")
+    assert "title: \n" not in shown(searched, "buffer")
+
+
 def test_a_removed_conversation_is_found_in_the_vault(searched: World) -> None:
     searched.reconcile("rm", f"jp-c{THIRD}", "--yes")
     document = found(searched, "third", "cache")
