@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from reconcile.adapters.roots import LocateError
-from reconcile.config import Settings, check_name, config_path, save_setting, setting_places
+from reconcile.config import ConfigError, Settings, check_name, config_path, save_setting, setting_places
 from reconcile.model.options import Missing
 from reconcile.state.directory import state_directory
 
@@ -98,7 +98,11 @@ def _change(options: Options, workspace_id: str | None, name: str, values: tuple
     if not is_global and workspace_id is None:
         raise Misuse("no workspace with settings of its own is here", "change it for all workspaces: --global")
     place = save_setting(os.environ, None if is_global else workspace_id, name, values)
-    value, source, now = next(row[1:] for row in _settings(options, workspace_id) if row[0] == name)
+    try:
+        value, source, now = next(row[1:] for row in _settings(options, workspace_id) if row[0] == name)
+    except ConfigError:  # another setting is wrong
+        print_message(options, f"saved ({short_path(place)})")
+        raise
     text = f"{name} is {json.dumps(value, ensure_ascii=False)} now"
     if now == place:
         print_message(options, f"{text} ({short_path(place)})")

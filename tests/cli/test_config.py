@@ -218,6 +218,15 @@ def test_a_wrong_value_can_be_corrected_by_the_command(run: Run, here: Path) -> 
     assert here.read_text() == 'diverged = "hold"\n'
 
 
+def test_a_change_beside_a_wrong_setting_is_saved_and_the_wrong_one_is_named(run: Run, here: Path) -> None:
+    here.write_text('layout = "held"\n')
+    result = run("config", "--global", "diverged", "hold")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("saved (")
+    assert "layout: invalid value 'held'" in result.stderr
+    assert here.read_text() == 'layout = "held"\ndiverged = "hold"\n'
+
+
 @pytest.mark.modes
 def test_a_file_that_may_not_be_written_is_an_error(run: Run, here: Path) -> None:
     here.parent.chmod(0o500)
