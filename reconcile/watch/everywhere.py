@@ -198,6 +198,8 @@ class HomeWatcher:
             if now >= self._look_at and self._are_others(known):
                 return
             self._visit_due(known, now)
+            for project in self._projects.values():
+                project.reporter.report_delayed(now)
             dues = (due for debouncer in self._pending.values() if (due := debouncer.due_at()) is not None)
             wait = min(until, now + _CHECK, *dues) - time.monotonic_ns()
             self._enqueue(self.queue.take(wait), time.monotonic_ns())
@@ -407,7 +409,7 @@ class HomeWatcher:
                 reporter.emit(WatchEvent(kind=EventKind.MESSAGE, message=message))
                 project.told.add(message)
         reporter.report_actions(outcome, run.conversations, is_public=session.roots.is_in_project)
-        reporter.report_held(run.plan.held, run.is_about, 0)
+        reporter.report_held(run.plan.held, run.is_about, time.monotonic_ns() + self._timings.grace)
         sides = f" --workspace {quoted_path(target.project)} --format {target.format}"
         told = (Reason.REMOVED_HERE,) if reporter.report_losses(losses_of(session, run), sides) else ()
         reporter.report_notes(run.plan, run.is_about, outcome.run, are_old=project.is_new, but=told)

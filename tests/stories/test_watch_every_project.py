@@ -253,6 +253,21 @@ def test_a_blocked_project_is_reported_once_and_stops_no_other(one: Sides, tmp_p
     assert len(watching.said("held")) == 1
 
 
+def test_a_file_that_is_half_written_for_a_moment_is_not_reported(jp: World) -> None:
+    path = jp.workspace / f"{FIRST}-it" / "events.json"
+    with Watching(None) as watching:
+        whole = path.read_bytes()
+        path.write_bytes(whole[:-3])
+        time.sleep(1)
+        path.write_bytes(whole)
+        grow(jp.workspace, FIRST)
+        watching.hears("done")
+        assert not watching.said("held")
+        path.write_bytes(whole[:-3])
+        watching.hears("held")
+        assert watching.stop() == 0
+
+
 def test_a_session_that_a_program_has_open_is_read(one: Sides) -> None:
     (path,) = one.live.glob("*.jsonl")
     one.open_in(os.getpid(), path.stem)
