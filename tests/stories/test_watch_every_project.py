@@ -101,7 +101,9 @@ def test_each_deleted_session_is_named_once_by_title_also_quietly(tmp_path: Path
         watching.hears("noted", "store: Audit; restore it: reconcile recover aaaaaaaa")
         sweep(other)
         watching.hears("noted", "store: Draft; restore it: reconcile recover dddddddd")
+        watching.process.send_signal(signal.SIGSTOP)  # so that it sees both deletions at once, also on a busy machine
         sweep(one)
+        watching.process.send_signal(signal.SIGCONT)
         watching.hears("noted", "2 sessions were removed from the workspace, and are in the store: Build, Chart; ")
         assert watching.stop() == 0
     projects = [each["project"] for each in watching.events]
