@@ -371,6 +371,9 @@ FEW = 20
 the first one's maximum wait, as far as they are quiet by then.
 """
 
+_TOGETHER = 4
+"""Conversations that are due within this part of the quiet time are taken together."""
+
 Directories = dict[Side, set[str]]
 """Changed directories of each side, relative to its directory of conversations."""
 
@@ -387,7 +390,8 @@ class Debouncer:
     """Pending conversations by id; the empty id stands for the directory of conversations itself.
 
     A conversation is due ``quiet_ns`` after its last event, and at the latest ``at_most_ns`` after its first one: a
-    program may write all day.
+    program may write all day. It waits for others that are due soon after, so that what was changed together is taken
+    together.
     """
 
     def __init__(self, quiet_ns: int, at_most_ns: int) -> None:
@@ -421,7 +425,8 @@ class Debouncer:
             return None
         dues = [pending.due for pending in self._pending.values()]
         if len(dues) <= FEW:
-            return min(dues)
+            soon = min(dues) + self._quiet_ns // _TOGETHER
+            return max(due for due in dues if due <= soon)
         first_ns = min(pending.first for pending in self._pending.values())
         return max(min(dues), min(max(dues), first_ns + self._at_most_ns))
 

@@ -33,6 +33,17 @@ def test_others_may_go_on_meanwhile() -> None:
     assert pending.in_flight == {"b"}
 
 
+def test_two_that_change_at_nearly_the_same_time_are_taken_together() -> None:
+    pending = debouncer()
+    pending.touch("a", STORE, ["1-a"], 0)
+    pending.touch("b", STORE, ["2-b"], 20)
+    pending.touch("c", STORE, ["3-c"], 60)
+    assert not pending.is_due(119)
+    assert pending.due_at() == 120
+    assert pending.take(120)[STORE] == {"1-a", "2-b"}
+    assert pending.due_at() == 160
+
+
 def test_somebody_may_write_all_day() -> None:
     pending = debouncer()
     for now in range(0, 990, 30):
@@ -58,7 +69,7 @@ def test_many_may_follow_one_another_all_day() -> None:
     pending = debouncer()
     for now in range(0, 1000, 10):
         pending.touch(str(now), WORKSPACE, [str(now)], now)
-        assert pending.is_due(now) == (FEW * 10 > now >= 100)
+        assert pending.is_due(now) == (FEW * 10 > now >= 120)
     assert pending.is_due(1000)
     assert pending.take(1000)[WORKSPACE] == {str(now) for now in range(0, 901, 10)}
     assert len(pending.in_flight) == 9
