@@ -60,6 +60,22 @@ def test_a_sync_lists_what_another_machine_has_made_private(laptop: Machine, des
     quiet(laptop, desktop)
 
 
+def test_a_change_that_is_taken_back_before_the_next_sync_decides_nothing(laptop: Machine, desktop: Machine) -> None:
+    """Found by story 183000572: the other machine's person has published it, and each sync prints that."""
+    laptop.run("local", str(A))
+    for machine in (laptop, desktop):
+        machine.sync()
+    desktop.run("project", str(A))
+    laptop.run("project", str(A))
+    laptop.run("local", str(A))
+    sent = laptop.sync()
+    assert (sent["sent"], private(laptop, desktop)) == ([], [[A], []])
+    assert f"no longer private on any machine  talk  jp-c{A}" in desktop.run("sync").stdout.splitlines()
+    assert f"no longer private here, as on another machine  talk  jp-c{A}" in laptop.run("sync").stdout.splitlines()
+    assert private(laptop, desktop) == [[], []]
+    quiet(laptop, desktop)
+
+
 @pytest.fixture
 def third(tmp_path: Path, run: Run, bare: Path, desktop: Machine) -> Machine:
     """A machine that has what the laptop and the desktop have."""

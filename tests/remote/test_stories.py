@@ -82,18 +82,22 @@ class Story(Struct):
     """Those that a pull has made. If one is removed before it is sent, the next sync makes it again."""
     private: set[str] = field(default_factory=set)
     """Those that were made private, and not published since by anyone."""
+    sent_private: dict[int, set[str]] = field(default_factory=dict)
+    """By machine, those that were private there at its last sync, or in an attempt since then."""
     log: list[str] = field(default_factory=list)
 
     def sync(self, machine: Machine, half: Half = Half.BOTH, *, dies: bool = False, reaches: bool = True) -> Report:
         engine = engine_of(self.host, machine, self.chance if dies else None, reaches=reaches)
         error_ns = self.clocks.get(self.machines.index(machine), 0)
+        at = self.machines.index(machine)
+        self.sent_private.setdefault(at, set()).update(machine.private)
         report = sync_with(machine, engine, half, is_encrypted=self.is_encrypted, clock_error_ns=error_ns)
+        self.sent_private[at] = set(machine.private)
         check_forks(machine, report)
         if half is Half.PULL:
             self.unsent_forks.update(entry.id for entry in report.forked)
         self.sent(machine, {entry.id for entry in report.sent})
         if half is Half.BOTH and not report.held:
-            at = self.machines.index(machine)
             self.edited[at], self.unseen[at] = self.unsaved(machine), set()
         return report
 
@@ -179,9 +183,10 @@ class Story(Struct):
             self.make_private(machine, conversation)
 
     def make_private(self, machine: Machine, conversation: str) -> None:
-        is_repeated = (
-            conversation in machine.private
-        )  # that decides nothing: another machine may have published it since
+        # A repeated one decides nothing, nor one that takes a `project` since the last sync back (rule 61): another
+        # machine may have published it since.
+        known = self.sent_private.get(self.machines.index(machine), set())
+        is_repeated = conversation in machine.private | known
         with machine.at_work():
             result = machine.world.run(*machine.sides, "local", conversation)
         # Another worktree may have published the one that is missing in this empty one: `recover` decides.
