@@ -82,22 +82,22 @@ class Story(Struct):
     """Those that a pull has made. If one is removed before it is sent, the next sync makes it again."""
     private: set[str] = field(default_factory=set)
     """Those that were made private, and not published since by anyone."""
-    sent_private: dict[int, set[str]] = field(default_factory=dict)
-    """By machine, those that were private there at its last sync, or in an attempt since then."""
+    published: dict[int, set[str]] = field(default_factory=dict)
+    """By machine, the private ones that were published there since its last sync."""
     log: list[str] = field(default_factory=list)
 
     def sync(self, machine: Machine, half: Half = Half.BOTH, *, dies: bool = False, reaches: bool = True) -> Report:
         engine = engine_of(self.host, machine, self.chance if dies else None, reaches=reaches)
         error_ns = self.clocks.get(self.machines.index(machine), 0)
-        at = self.machines.index(machine)
-        self.sent_private.setdefault(at, set()).update(machine.private)
         report = sync_with(machine, engine, half, is_encrypted=self.is_encrypted, clock_error_ns=error_ns)
-        self.sent_private[at] = set(machine.private)
         check_forks(machine, report)
         if half is Half.PULL:
             self.unsent_forks.update(entry.id for entry in report.forked)
+        else:
+            self.published.pop(self.machines.index(machine), None)
         self.sent(machine, {entry.id for entry in report.sent})
         if half is Half.BOTH and not report.held:
+            at = self.machines.index(machine)
             self.edited[at], self.unseen[at] = self.unsaved(machine), set()
         return report
 
@@ -164,8 +164,7 @@ class Story(Struct):
             parent = {"parent_id": self.chance.choice(older)} if older else {}
             write_json(metadata, json.loads(metadata.read_bytes()) | parent, mtime_ns)
         elif kind == "g":
-            self.work(machine, self.chance.choice(machine.worktrees), "project", conversation)
-            self.private.discard(conversation)
+            self.publish(machine, conversation)
         elif kind == "p":
             others = sorted(stream.parent.glob("*.txt"))
             if others and self.chance.random() < 0.4:
@@ -182,17 +181,25 @@ class Story(Struct):
         elif kind == "h" and stream.parent.parent == machine.store:
             self.make_private(machine, conversation)
 
+    def publish(self, machine: Machine, conversation: str) -> None:
+        if conversation in machine.private:
+            self.published.setdefault(self.machines.index(machine), set()).add(conversation)
+        self.work(machine, self.chance.choice(machine.worktrees), "project", conversation)
+        self.private.discard(conversation)
+
     def make_private(self, machine: Machine, conversation: str) -> None:
-        # A repeated one decides nothing, nor one that takes a `project` since the last sync back (rule 61): another
-        # machine may have published it since.
-        known = self.sent_private.get(self.machines.index(machine), set())
-        is_repeated = conversation in machine.private | known
+        # One that repeats what is so already decides nothing. So may one that follows another machine's `project`,
+        # which its next sync sends: the remote's mark may be private anyway, so that this changes nothing (rule 61).
+        at = self.machines.index(machine)
+        is_repeated = conversation in machine.private
         with machine.at_work():
             result = machine.world.run(*machine.sides, "local", conversation)
         # Another worktree may have published the one that is missing in this empty one: `recover` decides.
         assert result.exit_code == 0 or "the workspace is empty, but had" in result.output, result.output
         if result.exit_code == 0 and not is_repeated:
-            self.private.add(conversation)
+            self.published.get(at, set()).discard(conversation)
+            if not any(conversation in others for others in self.published.values()):
+                self.private.add(conversation)
 
     def remove(self, machine: Machine, stream: Path) -> None:
         conversation = machine.id_of(stream.parent)
