@@ -142,7 +142,7 @@ def _report(options: Options, manager: Manager, action: str, before: Service | N
     is_running = installed is not None and (pid is not None if state.is_running is None else state.is_running)
     troubles = [*_troubles(manager.name, installed, state, None if is_running else pid, is_new=action == "install")]
     if action == "install" and before is not None and before.syncs and installed is not None and not installed.syncs:
-        troubles.append(f"It syncs no store any more. To let it go on with that: {_install(before)}")
+        troubles.append(f"It syncs no store any more. To sync them again: {_install(before)}")
     if options.json:
         document = {
             "format": "reconcile.service/1",

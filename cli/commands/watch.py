@@ -73,7 +73,7 @@ _ATTENTION = (EventKind.FAILED, EventKind.HELD, EventKind.WAITING, EventKind.POL
 
 
 def _limited(_context: click.Context, _parameter: click.Parameter, seconds: float | None) -> float | None:
-    """Return a time. It has the limits of the settings."""
+    """Return a time, or refuse one outside of the limits of the settings."""
     if seconds is not None and not is_seconds(seconds):
         raise click.BadParameter(f"{seconds} {NO_SECONDS}")
     return seconds

@@ -372,7 +372,7 @@ the first one's maximum wait, as far as they are quiet by then.
 """
 
 _TOGETHER = 4
-"""Conversations that are due within this part of the quiet time are taken together."""
+"""Conversations that are due within the quiet time divided by this number are taken together."""
 
 Directories = dict[Side, set[str]]
 """Changed directories of each side, relative to its directory of conversations."""

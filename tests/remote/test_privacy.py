@@ -60,13 +60,18 @@ def test_a_sync_lists_what_another_machine_has_made_private(laptop: Machine, des
     quiet(laptop, desktop)
 
 
-def test_a_change_that_is_taken_back_before_the_next_sync_decides_nothing(laptop: Machine, desktop: Machine) -> None:
-    """Found by story 183000572: the other machine's person has published it, and each sync prints that."""
-    laptop.run("local", str(A))
-    for machine in (laptop, desktop):
+@pytest.mark.parametrize("is_taken_back", [True, False], ids=["taken back", "made private there already"])
+def test_a_local_that_changes_no_mark_decides_nothing(
+    laptop: Machine, desktop: Machine, *, is_taken_back: bool
+) -> None:
+    """Found by stories 183000572 and 185000005: the other machine has published it, and each sync prints that."""
+    first, other = (laptop, desktop) if is_taken_back else (desktop, laptop)
+    first.run("local", str(A))
+    for machine in (first, other) if is_taken_back else (first,):
         machine.sync()
     desktop.run("project", str(A))
-    laptop.run("project", str(A))
+    if is_taken_back:
+        laptop.run("project", str(A))
     laptop.run("local", str(A))
     sent = laptop.sync()
     assert (sent["sent"], private(laptop, desktop)) == ([], [[A], []])

@@ -189,7 +189,7 @@ class Story(Struct):
 
     def make_private(self, machine: Machine, conversation: str) -> None:
         # One that repeats what is so already decides nothing. So may one that follows another machine's `project`,
-        # which its next sync sends: the remote's mark may be private anyway, so that this changes nothing (rule 61).
+        # which its next sync sends: the remote's mark may be private anyway (docs/design/remotes.md#rule-61).
         at = self.machines.index(machine)
         is_repeated = conversation in machine.private
         with machine.at_work():

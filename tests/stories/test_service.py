@@ -453,7 +453,7 @@ def test_a_service_that_syncs(machine: Machine) -> None:
     assert "To start it: reconcile service install --sync." in machine.service("status", code=3).output
     (machine.place / "has-failed").unlink()
     output = machine.service("install").output
-    assert "It syncs no store any more. To let it go on with that: reconcile service install --sync" in output
+    assert "It syncs no store any more. To sync them again: reconcile service install --sync" in output
     assert machine.status()["syncs"] is False
     assert "syncs no store" not in machine.service("install").output
     assert "--sync belongs to `reconcile service install`" in machine.service("remove", "--sync", code=2).output
