@@ -12,7 +12,7 @@ from reconcile.model.baseline import LOST, records_of
 from reconcile.model.plan import Kind
 from reconcile.model.snapshot import METADATA, WHOLE, Side
 from reconcile.planning.baseline_update import brought
-from reconcile.planning.filters import is_local, without_unsaved
+from reconcile.planning.filters import follows_steps, without_left
 from reconcile.planning.rules.tree import stated_alone
 from reconcile.serialization.plan_json import action_to_json
 from reconcile.state.connection import as_json
@@ -124,7 +124,7 @@ def _parents_at_stake(plan: Plan, world: WorldState, written: set[str]) -> dict[
 def planned_update(plan: Plan, world: WorldState, run: str) -> BaselineUpdate:
     """Return the changes of intents, asides, tombstones and roots that precede the first step of a plan.
 
-    The asides of local versions follow the steps (`asides_after`).
+    Some asides follow the steps (`asides_after`).
     """
     before, restored = world.baseline.intents, dict(plan.remembered)
     intents = {
@@ -136,7 +136,7 @@ def planned_update(plan: Plan, world: WorldState, run: str) -> BaselineUpdate:
     return BaselineUpdate(
         agreed=dict.fromkeys(plan.voided),
         intents=intents,
-        asides={key: record for key, record in plan.asides if not is_local(record)},
+        asides={key: record for key, record in plan.asides if not follows_steps(key, record)},
         tombstones=dict(plan.tombstones),
         store_identity=LOST if plan.store_lost and world.baseline.agreed and world.baseline.store_identity else None,
         store_lost=plan.store_lost,
@@ -152,15 +152,15 @@ def planned_update(plan: Plan, world: WorldState, run: str) -> BaselineUpdate:
     )
 
 
-def asides_after(plan: Plan, undone: Collection[str]) -> dict[tuple[str, str], AsideRecord]:
-    """Return the records of `local` conversations that are true after the steps; ``undone``: ids of undone actions.
+def asides_after(plan: Plan, undone: Collection[str]) -> dict[tuple[str, str], AsideRecord | None]:
+    """Return the changes of asides that are true after the steps; ``undone``: ids of undone actions.
 
-    The step that merges or forks such a conversation saves the workspace's content. Recorded before that step, the
-    record would keep the content from the store after a kill.
+    The step that merges or forks a `local` conversation saves the workspace's content. Recorded before that step, the
+    record would keep the content from the store after a kill. Until its conflict is decided, what an undo has left is
+    no older version: released before the steps, the record would let a kill make it one.
     """
     left = [action for action in plan.actions if action.id in undone]
-    asides = without_unsaved(plan.asides, left)
-    return {key: record for key, record in asides if record is not None and is_local(record)}
+    return {key: record for key, record in without_left(plan.asides, left) if follows_steps(key, record)}
 
 
 def _noticed(intent: Intent | None, run: str | None) -> Intent | None:
@@ -173,7 +173,9 @@ def _is_repeated(intent: Intent | None, before: Intent | None) -> bool:
     return before is not None and intent is not None and replace(before, run=intent.run) == intent
 
 
-def achieved_update(changes: Changes, run: str | None, asides: Mapping[tuple[str, str], AsideRecord]) -> BaselineUpdate:
+def achieved_update(
+    changes: Changes, run: str | None, asides: Mapping[tuple[str, str], AsideRecord | None]
+) -> BaselineUpdate:
     """Return the changes of the baseline by the results of a run; ``asides`` are those of steps that are done."""
     return BaselineUpdate(
         asides=asides,

@@ -220,8 +220,9 @@ class Plan(Struct, frozen=True, kw_only=True):
     """The whole plan, in the order of execution.
 
     ``intents``, ``asides`` and ``tombstones`` are changes of the baseline that are recorded before the actions; None
-    removes the entry. Only the asides of local versions follow the actions, because these save the versions. ``states``
-    counts conversations by their state (``in-sync``, ``available``, ...).
+    removes the entry. Asides of local versions follow the actions, because these save the versions. So does the end of
+    an undo's record, because the actions decide the conflict that the undo has left. ``states`` counts conversations by
+    their state (``in-sync``, ``available``, ...).
     """
 
     layout: str

@@ -402,17 +402,25 @@ def without_moving(plan: Plan, moving: frozenset[str]) -> Plan:
     )
 
 
-def without_unsaved(
+def without_left(
     asides: Iterable[tuple[tuple[str, str], AsideRecord | None]], left: Iterable[Action]
 ) -> tuple[tuple[tuple[str, str], AsideRecord | None], ...]:
-    """Return the records without those of local versions whose step is ``left``: the store lacks what they stand for.
+    """Return the changes of records without those that follow steps of which one is ``left``.
 
-    An action doesn't name the conversation that it forks, so that a fork that is left concerns all of them.
+    For a local version, the store lacks what its record stands for. What an undo has left is not decided yet. An action
+    doesn't name the conversation that it forks, so that a fork that is left concerns all of them.
     """
     left = tuple(left)
     forks = any(action.kind is Kind.FORK for action in left)
-    units = {(action.conversation, action.unit) for action in left}
-    return tuple((key, record) for key, record in asides if not (is_local(record) and (forks or key in units)))
+    units = {(action.conversation, unit) for action in left for unit in (action.unit, WHOLE)}
+    return tuple(
+        (key, record) for key, record in asides if not (follows_steps(key, record) and (forks or key in units))
+    )
+
+
+def follows_steps(key: tuple[str, str], record: AsideRecord | None) -> bool:
+    """Tell whether a change of a record is true only after the steps: of a local version, or the end of an undo's."""
+    return is_local(record) or (record is None and key[1] == WHOLE)
 
 
 def is_local(record: AsideRecord | None) -> bool:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from reconcile.model.plan import MOVES, Kind
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import WHOLE, Place, joined
-from reconcile.planning.filters import renumbered, withheld, without_unsaved
+from reconcile.planning.filters import renumbered, withheld, without_left
 
 DONE_ALREADY = "already done"
 _REMOVALS = (Kind.REMOVE, Kind.REMOVE_STALE)
@@ -55,7 +55,7 @@ def agreeing(saved: Plan, fresh: Plan, decided: Collection[str] = ()) -> tuple[P
         ),
         tombstones=tuple(entry for entry in fresh.tombstones if entry[0] not in drifted | partly),
         rooted=tuple(key for key in fresh.rooted if key not in drifted | partly),
-        asides=without_unsaved(asides, left),
+        asides=without_left(asides, left),
         put_off=fresh.put_off | partly,
         remembered=tuple(entry for entry in fresh.remembered if entry[0] not in drifted | partly),
         waiting=tuple(entry for entry in fresh.waiting if entry[0][0] not in drifted | partly),

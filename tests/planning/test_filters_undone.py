@@ -19,7 +19,7 @@ from reconcile.planning.filters import (
     side_digest,
     undone_record,
     with_undone_conflicts,
-    without_unsaved,
+    without_left,
 )
 from tests.support.scenarios.building import agreed_on, context_of, here, plan_of, stored
 from tests.support.scenarios.pure_level import RULES
@@ -225,9 +225,17 @@ def test_a_fork_that_is_not_made_leaves_every_local_version_to_be_saved() -> Non
     local, kept = AsideRecord(AsideKind.LOCAL, None, "x"), AsideRecord(AsideKind.KEPT, "x", "y")
     records = ((("jp-c1", "stream"), local), (("jp-c2", "stream"), local), (("jp-c1", "metadata"), kept))
     (copy,) = plan_of(stored(A), here(A.replace("[1]", "[1 2]")), agreed_on(A)).actions
-    assert without_unsaved(records, [copy]) == records[1:]
-    assert without_unsaved(records, [replace(copy, kind=Kind.FORK)]) == records[2:]
-    assert without_unsaved(records, []) == records
+    assert without_left(records, [copy]) == records[1:]
+    assert without_left(records, [replace(copy, kind=Kind.FORK)]) == records[2:]
+    assert without_left(records, []) == records
+
+
+def test_the_record_of_an_undo_stays_until_every_step_of_its_conversation_is_done() -> None:
+    """Another step that is left releases it; a fork may be its own."""
+    records = ((("jp-c1", WHOLE), None), (("jp-c2", WHOLE), None), (("jp-c1", "stream"), None))
+    (copy,) = plan_of(stored(A), here(A.replace("[1]", "[1 2]")), agreed_on(A)).actions
+    assert without_left(records, [copy]) == records[1:]
+    assert without_left(records, [replace(copy, kind=Kind.FORK)]) == records[2:]
 
 
 def test_a_version_whose_step_was_left_out_is_released_wherever_the_step_stood() -> None:
