@@ -176,7 +176,7 @@ def newest_undo(state: State, project: str) -> UndoToRedo:
     effective = _effective_runs(state, project)
     for run in effective:
         if origin_of(run, runs)[1] % 2:
-            after = "" if run is effective[0] else _last_run(effective[0], runs)
+            after = _after(run, effective[0], runs)
             return UndoToRedo(run, origin_of(run, runs)[0], after)
     if not effective:
         raise NoRunError("there is nothing to redo: no run here was undone", "`reconcile log` lists the runs")
@@ -198,9 +198,14 @@ def newest_undo_of(state: State, project: str, conversations: Collection[str]) -
             continue
         theirs = {key for key, by in undone.get(run.undoes or "", {}).items() if by == run.id}
         if count := len(theirs.intersection(conversations)):
-            after = "" if run is effective[0] else _last_run(effective[0], runs)
+            after = _after(run, effective[0], runs)
             return UndoToRedo(run, origin_of(run, runs)[0], after), count
     return None
+
+
+def _after(undo: Run, last: Run, runs: Mapping[str, Run]) -> str:
+    """Return a text on the last run, if it is another one than an undo, or a redo of it that was not completed."""
+    return "" if undo.id in (last.id, last.undoes) else _last_run(last, runs)
 
 
 def _last_run(run: Run, runs: Mapping[str, Run], otherwise: str = "no undo") -> str:
