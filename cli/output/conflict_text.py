@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from reconcile.model.options import Take
@@ -45,20 +47,23 @@ def conflict_lines(plan: Plan, heading: Heading, style: Style, sides: str, *, ru
     if not listed:
         return
     yield style(f"{DECIDED if run else OPEN}:", None if run else "yellow", bold=True)
-    for conflict in listed:
-        yield from heading(conflict.conversation, conflict.title, "  ")
-        if run:
-            suggested: Iterable[str] = (restore_command(conflict, run),)
-            words = [_decided(conflict, _child_of(conflict.conversation, plan.actions))]
-        else:
-            suggested = commands(conflict)
-            yield from version_lines(described_parts(conflict), style.columns, "    ")
-            yield from value_lines(conflict, style.columns, "      ")
-            words = [f"{taken(conflict)}; {_results(conflict)}:"]
-        for text in words:
-            yield from wrap(clean(with_local_times(text)), style.columns, "    ")
-        for command in suggested:
-            yield from (style(line, "cyan") for line in command_lines(clean(command + sides), style.columns, "      "))
+    for conversation, group in groupby(listed, attrgetter("conversation")):
+        conflicts = list(group)
+        yield from heading(conversation, conflicts[0].title, "  ")
+        ways: dict[str, None] = {}  # one command decides every unit of a conversation
+        for number, conflict in enumerate(conflicts, 1):
+            if run:
+                ways = {restore_command(conflict, run): None}
+                words = _decided(conflict, _child_of(conversation, plan.actions))
+            else:
+                ways |= dict.fromkeys(commands(conflict))
+                yield from version_lines(described_parts(conflict), style.columns, "    ")
+                yield from value_lines(conflict, style.columns, "      ")
+                words = f"{taken(conflict)}; {_results(conflicts)}:" if number == len(conflicts) else taken(conflict)
+            yield from wrap(clean(with_local_times(words)), style.columns, "    ")
+            for command in ways if run or number == len(conflicts) else ():
+                lines = command_lines(clean(command + sides), style.columns, "      ")
+                yield from (style(line, "cyan") for line in lines)
     yield ""
 
 
@@ -74,11 +79,12 @@ def version_lines(parts: Sequence[str], columns: int | None, indent: str) -> Ite
         yield from wrap(version, columns, f"{indent}  ", f"{indent}    ")
 
 
-def _results(conflict: Conflict) -> str:
-    """Return the beginning of the commands that decide a conflict, with what becomes of the other version."""
-    if conflict.unit != STREAM:
-        return "to decide now"
-    return "to decide now; only `both` makes a fork of the other version"
+def _results(conflicts: Collection[Conflict]) -> str:
+    """Return the beginning of the commands that decide a conversation, with what becomes of the other version."""
+    decide = "to decide now" if len(conflicts) == 1 else "to decide them together now"
+    if all(conflict.unit != STREAM for conflict in conflicts):
+        return decide
+    return f"{decide} (only `both` makes a fork of the other version)"
 
 
 def decided_words(conflict: Conflict, plan: Plan, run: str, sides: str) -> str:

@@ -131,7 +131,7 @@ def test_of_streams_the_events_are_counted(world: World) -> None:
     assert "the store's is taken (its file is newer)" in text
     shown = said(world, "status")
     assert "the workspace's becomes a fork" in shown
-    assert "to decide now; only `both` makes a fork of the other version:" in text
+    assert "to decide now (only `both` makes a fork of the other version):" in text
     assert "1 conflict." in shown
     assert "syncs what changed (1)" in shown, "the child is a part of the conflict"
 
