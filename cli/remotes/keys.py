@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from reconcile.formats import get_format
+from reconcile.remote.engine import NoKeyError
 from reconcile.remote.known import known_of, note
 from reconcile.remote.rekey import EncryptedRemote
 from reconcile.remote.sealing import checked_recipient
@@ -59,7 +60,11 @@ def _show(options: Options, place: RemotePlace, remote: EncryptedRemote) -> None
         document = {"format": "reconcile.keys/1", "remote": place.name, "key": own, "file": place.keys.path}
         print_document(options, {**document, "recipients": remote.recipients()})
         return
-    recipients = remote.recipients()
+    line = f"this machine's key: {own} ({short_path(place.keys.path)})"
+    try:
+        recipients = remote.recipients()
+    except NoKeyError:
+        show([line])  # another machine needs it, to let this one in
+        raise
     marked = [f"{each} (this machine)" if each in place.keys.publics else each for each in recipients]
-    lines = [f"this machine's key: {own} ({short_path(place.keys.path)})"]
-    show([*lines, *(f"{place.name} can be read with: {each}" for each in marked)])
+    show([line, *(f"{place.name} can be read with: {each}" for each in marked)])

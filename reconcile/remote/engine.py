@@ -31,6 +31,10 @@ class MovedError(RemoteError):
     """The remote can be used, but it has moved, or this machine has."""
 
 
+class NoKeyError(RemoteError):
+    """The remote is encrypted, and no key of this machine opens it."""
+
+
 class UnknownRemoteError(RemoteError):
     """No remote has the name that was given, or none was given and there isn't exactly one."""
 

@@ -22,7 +22,7 @@ from reconcile.fs.durability import fsync_directory
 from reconcile.fs.mutations import Root
 from reconcile.fs.private_files import make_private_directory, replace_private_file
 from reconcile.model.commands import install_command
-from reconcile.remote.engine import RemoteError
+from reconcile.remote.engine import NoKeyError, RemoteError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -182,7 +182,8 @@ class Keys:
         """Return the keys in a bundle. ``others`` are secrets that may open it, too.
 
         Raises:
-            RemoteError: this machine has no key that does.
+            NoKeyError: this machine has no key that does.
+            RemoteError: the package that decrypts is missing.
         """
         _require_age()
         import pyrage
@@ -193,7 +194,7 @@ class Keys:
             return Sealed(msgspec.json.decode(content, type=Bundle))
         except (pyrage.DecryptError, ValueError):
             way = f"on a machine that can read it: reconcile remote key add {self.publics[0]}"
-            raise RemoteError(
+            raise NoKeyError(
                 "the remote is encrypted, and no key of this machine opens it",
                 f"{way}; if there is none, use a new repository: the stores have all conversations",
             ) from None

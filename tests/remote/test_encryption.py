@@ -119,7 +119,8 @@ def test_a_lost_key_is_named_with_its_place(laptop: Machine) -> None:
 
 def key_of_new(machine: Machine) -> str:
     """Make a new key, which can't read the remote."""
-    machine.run("remote", "key", code=4)
+    shown = machine.run("remote", "key", code=4).stdout
+    assert shown.startswith(f"this machine's key: {key_of(machine)} (~/")
     return (machine.state.parent / "age-key.txt").read_text()
 
 
