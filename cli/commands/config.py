@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     """Name, value, source and place of a setting."""
 
 
+_MEANINGS = "Meanings and possible values: reconcile help configuration"
 _VERBS = {
     "edit": "edit the file that `reconcile config` names first",
     "get": "print a value: reconcile config NAME",
@@ -143,7 +144,7 @@ def _print_all(options: Options, roots: Roots | None) -> None:
         for name, value, source, place in rows
     ]
     columns = (Column("Setting"), Column("Value", shrinks=True), Column("From", shrinks=True))
-    show(table(columns, cells, style))
+    show([*table(columns, cells, style), "", style(_MEANINGS, dim=True)])
 
 
 def _print_json(options: Options, roots: Roots | None, rows: list[Row]) -> None:
