@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import replace
 
+from reconcile.adapters.everywhere import Target, every_project
 from reconcile.adapters.jp.lost_checkouts import put_marker_back
 from reconcile.adapters.locate import locate_lost, locate_moved
 from reconcile.adapters.roots import Request, link_store
@@ -48,7 +49,7 @@ from ..context import (
 from ..lost_stores import lost_here
 from ..misuse import Misuse, empty_path, unknown_checkout
 from ..options import CHECKOUTS, IDS, command_line, options_of
-from ..output.errors import ExitCode
+from ..output.errors import FAILURES, ExitCode, first_code, report_failure
 from ..output.interaction import (
     confirm,
     confirm_or_exit,
@@ -60,6 +61,7 @@ from ..output.interaction import (
 from ..output.plan_text import exit_code, report
 from ..output.text import Style, format_time, short_path, show
 from ..run import apply_pass, opened, run, save_plan
+from ..scope.projects import BESIDE, home_request, no_project, options_for, refuse_beside
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -86,7 +88,31 @@ _NOTHING = "Nothing restored."
 
 
 class _Recover(Command):
-    """`recover`: the only command that asks git for the store of a project that was moved."""
+    """`recover`: with ``--all-projects`` in each one. Only it asks git for the store of a project that was moved."""
+
+    def invoke(self, ctx: click.Context) -> None:
+        """Run the command here, or in every project."""
+        if not ctx.params["all_projects"]:
+            super().invoke(ctx)
+            return
+        if ctx.params["ids"] or ctx.params["everything"] or ctx.params["source"] is not None:
+            raise Misuse("--all-projects restores what each project has lost", "leave out ID, --all and --from", ctx)
+        given, root = ctx.params, ctx.find_root()
+        options = options_of(ctx)
+
+        def run_in(own: Options) -> int:
+            root.obj, ctx.params = own, {**given, "all_projects": False}
+            try:
+                super(_Recover, self).invoke(ctx)
+            except click.exceptions.Exit as ended:
+                return ended.exit_code
+            return ExitCode.DONE
+
+        try:
+            code = _recover_all(options, run_in)
+        finally:
+            root.obj = options
+        ctx.exit(code)
 
     def formats_of(self, ctx: click.Context, options: Options) -> tuple[str, ...]:
         """Return the formats, also one whose sessions have to be moved here first."""
@@ -101,6 +127,7 @@ class _Recover(Command):
     examples=(
         ("reconcile recover --dry-run", "Show what would be restored."),
         ("reconcile recover --from ../old-tree --yes", "Restore what that checkout had; its directory may be gone."),
+        ("reconcile recover --all-projects", "Restore what each project has lost, with a question for each."),
         ("reconcile recover --all --yes", "Publish all of the store that is not local; do not ask."),
     ),
 )
@@ -118,8 +145,19 @@ class _Recover(Command):
     shell_complete=CHECKOUTS,
     help="Restore what another checkout had, which may be gone.",
 )
+@click.option(
+    "--all-projects",
+    is_flag=True,
+    help="Restore what each of your projects has lost, one after the other.",
+)
 @click.pass_context
-def recover(context: click.Context, ids: tuple[str, ...], everything: bool, source: str | None) -> None:
+def recover(
+    context: click.Context,
+    ids: tuple[str, ...],
+    everything: bool,
+    source: str | None,
+    all_projects: bool,  # noqa: ARG001 - `_Recover`
+) -> None:
     """Restore conversations that the workspace has lost.
 
     Use it after `rm -rf .jp`, `git clean` or a deleted worktree. At a terminal, shows the plan and asks. If
@@ -210,6 +248,33 @@ def restore_lost(
         is_shown = bool(plan.actions) and not options.yes and pass_.plan.actions == plan.actions
         code = apply_pass(engine, pass_, options, command_line(context), is_shown=is_shown)
     context.exit(code)
+
+
+def _recover_all(options: Options, run_in: Callable[[Options], int]) -> int:
+    """Restore what each project has lost, below a heading with its path; return the worst exit code.
+
+    No project stops the others.
+    """
+    refuse_beside(options, (BESIDE | {"yes", "allow_bulk_removal"}) - {"all", "json"}, "--all-projects")
+    found = every_project(home_request(), options.format)
+    lost = {Target(each.path, each.lost) for each in found.left_out if each.lost}
+    targets = sorted(each for each in {*found.targets, *lost} if os.path.isdir(each.project))
+    codes = list[int]()
+    for number, target in enumerate(targets):
+        name = f"{short_path(target.project)} ({target.format})"
+        show([*([""] if number else []), Style.choose(options.color)(name, bold=True)])
+        try:
+            codes.append(run_in(options_for(options, target)))
+        except FAILURES as error:
+            if not isinstance(error, Exception):
+                raise  # Ctrl-C is about all of them
+            codes.append(report_failure(error, as_json=False, of=name))
+    others = [each for each in found.left_out if not each.lost]
+    for each in others:
+        print_message(options, f"left out: {short_path(each.path)}: {each.why}")
+    if not targets:
+        show([no_project(others)])
+    return first_code(codes or [ExitCode.HELD if others else ExitCode.DONE])
 
 
 def _scanned(session: Session) -> Engine:

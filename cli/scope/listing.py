@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from reconcile.adapters.claude_code.places import FORMAT
 from reconcile.adapters.everywhere import every_project, with_stores
 
 from ..arguments import Turn
 from ..output.errors import FAILURES, ExitCode, first_code, report_failure
 from ..output.interaction import print_message
 from ..output.text import Style, short_path, show
-from .projects import BESIDE, NO_PROJECT, home_request, options_for, refuse_beside
+from .projects import BESIDE, RESTORE_ALL, home_request, no_project, options_for, refuse_beside
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,11 +51,13 @@ def list_all(options: Options, run: Callable[[Options], int], command: str) -> i
 
         print_document(options, {"format": f"reconcile.{command}.all/1", "projects": projects})
     elif not targets:
-        show([NO_PROJECT])
-    if any(each.is_lost for each in found.left_out) and not options.json:
+        show([no_project(found.left_out)])
+    if any(each.lost == FORMAT for each in found.left_out) and not options.json:
         print_message(
             options, "Claude Code has no session left; to restore those of a project: reconcile recover in it"
         )
-    for each in (each for each in found.left_out if not (each.is_lost or options.json)):
+    for each in (each for each in found.left_out if not (each.lost == FORMAT or options.json)):
         print_message(options, f"left out: {short_path(each.path)}: {each.why}")
-    return first_code(codes)
+    if sum(bool(each.lost) for each in found.left_out) > 1 and not options.json:
+        print_message(options, RESTORE_ALL)
+    return first_code([*codes, ExitCode.HELD] if found.left_out and not targets else codes)

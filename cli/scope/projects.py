@@ -40,8 +40,14 @@ if TYPE_CHECKING:
 
 NO_PROJECT = "No project was found. A run in a project adds it: cd PROJECT && reconcile"
 """The words of a command for all projects if there is none."""
+RESTORE_ALL = "restore what all of them have lost: reconcile recover --all-projects"
 BESIDE = frozenset(("all", "dry_run", "check", "json", "verbose", "quiet", "format", "color", "no_pager"))
 """The options that ``--all`` takes."""
+
+
+def no_project(left_out: Collection[LeftOut]) -> str:
+    """Return the words of a command for all projects that has looked at none."""
+    return f"No project was looked at: {len(left_out)} left out." if left_out else NO_PROJECT
 
 
 def home_request() -> Request:
@@ -49,14 +55,14 @@ def home_request() -> Request:
     return Request(None, None, os.getcwd(), os.environ, sys.platform)
 
 
-def refuse_beside(options: Options, allowed: Collection[str] = BESIDE) -> None:
-    """Raise `Misuse` if an option was given that means nothing for every project."""
+def refuse_beside(options: Options, allowed: Collection[str] = BESIDE, option: str = "--all") -> None:
+    """Raise `Misuse` if an option was given that means nothing for every project, which ``option`` selects."""
     if unknown := sorted(options.given - set(allowed)):
         which = "it" if len(unknown) == 1 else "them"
         hint = f"leave {which} out, or run reconcile in one project"
         if unknown == ["yes"]:
-            hint = "leave it out: --all asks nothing, and leaves what needs an answer for a run in that project"
-        raise Misuse(f"--all: {', '.join(map(spelling, unknown))} can't be used with it", hint)
+            hint = f"leave it out: {option} asks nothing, and leaves what needs an answer for a run in that project"
+        raise Misuse(f"{option}: {', '.join(map(spelling, unknown))} can't be used with it", hint)
 
 
 def options_for(options: Options, target: Target) -> Options:
@@ -105,7 +111,7 @@ def _run(options: Options, name: str) -> int:
 
 def _why(options: Options, lost: LeftOut) -> str:
     """Return why a project is left out: of one without a session, what its store has; nothing is written."""
-    if not lost.is_lost:
+    if lost.lost != FORMAT:
         return lost.why
     from reconcile.inspect.losses import losses_of, no_session_words  # here: this is rare
 
@@ -131,8 +137,10 @@ def _report(options: Options, codes: Counter[int], changed: int, left_out: Colle
         show([json.dumps({"format": "reconcile.all/1", **counts, "left_out": out})])
         return
     for each in left_out:
-        is_trouble = each.is_lost or each.is_failure or not count
+        is_trouble = bool(each.lost) or each.is_failure or not count
         print_message(options, f"left out: {short_path(each.path)}: {_why(options, each)}", trouble=is_trouble)
+    if sum(bool(each.lost) for each in left_out) > 1:
+        print_message(options, RESTORE_ALL, trouble=True)
     if options.quiet:
         return
     verb = "to change" if options.is_dry else "changed"
@@ -140,9 +148,7 @@ def _report(options: Options, codes: Counter[int], changed: int, left_out: Colle
     told = ", ".join(f"{number} {words}" for number, words in parts if number)
     projects = f"{count} project{'' if count == 1 else 's'}"
     text = f"{projects}: {told}." if told else f"Nothing to do in {projects}."
-    if left_out and not count:
-        text = f"No project was looked at: {len(left_out)} left out."
-    if not (left_out or count):
-        text = NO_PROJECT
+    if not count:
+        text = no_project(left_out)
     color = "yellow" if held or failed or (left_out and not count) else SETTLED_COLOR
     show([Style.choose(options.color)(text, color, bold=True)])

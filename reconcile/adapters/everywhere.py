@@ -43,14 +43,15 @@ class Target(NamedTuple):
 class LeftOut(NamedTuple):
     """A path that ``--all`` leaves out, and why.
 
-    ``is_failure``: it can't be read, so that something may be missing. ``is_lost``: Claude Code has no session of it,
-    nor of any other project, but had some.
+    ``is_failure``: it can't be read, so that something may be missing. ``lost``: the format of a workspace that is gone
+    while its project is there, so that `recover` may restore it; else empty. Of Claude Code it is given if no project
+    has a session, but some had.
     """
 
     path: str
     why: str
     is_failure: bool = False
-    is_lost: bool = False
+    lost: str = ""
 
 
 class Everywhere(NamedTuple):
@@ -86,7 +87,7 @@ def every_project(request: Request, only: str | None = None) -> Everywhere:
             elif (why := _why_not(each, name, request)) is None:
                 targets.add(Target(each.project, name))
             elif why:
-                left_out.append(LeftOut(each.project, why))
+                left_out.append(LeftOut(each.project, why, lost="jp" if _is_deleted(each, name) else ""))
         except OSError as error:
             left_out.append(LeftOut(each.project, f"can't be read ({error.strerror})", is_failure=True))
     if only in (None, FORMAT):
@@ -98,7 +99,7 @@ def every_project(request: Request, only: str | None = None) -> Everywhere:
         else:
             targets.update(_with_saved_sessions(seen, request))
     known = {target.project for target in targets}
-    told = dict.fromkeys(each for each in left_out if each.is_lost or each.path not in known)
+    told = dict.fromkeys(each for each in left_out if each.lost or each.path not in known)
     return Everywhere(tuple(sorted(targets)), tuple(sorted(told)), projects_directory(request))
 
 
@@ -120,7 +121,7 @@ def _without_any_session(seen: Iterable[tuple[SeenCheckout | Unreadable, str]]) 
         if name == FORMAT and not isinstance(each, Unreadable) and os.path.isdir(each.project):
             way = f"cd {typed(each.project)} && reconcile recover"
             yield LeftOut(
-                each.project, f"Claude Code has no session of it; the store may have some: {way}", is_lost=True
+                each.project, f"Claude Code has no session of it; the store may have some: {way}", lost=FORMAT
             )
 
 
@@ -191,7 +192,7 @@ def _why_not(seen: SeenCheckout, name: str, request: Request) -> str | None:
         roots = _roots(target, request)
     except LocateError as error:
         way = f"; {here} --format {name} --store DIR" if name == "plain" else ""
-        if name == "jp" and not os.path.lexists(os.path.join(seen.project, MARKER)):
+        if _is_deleted(seen, name):
             way = f"; if .jp was deleted, restore it: cd {typed(seen.project)} && reconcile recover"
         return f"{error.message.removeprefix(f'{seen.project}: ')}{way}"
     if roots.key != seen.key:
@@ -205,6 +206,11 @@ def _why_not(seen: SeenCheckout, name: str, request: Request) -> str | None:
     if seen.store_identity not in (None, LOST) and not is_same_directory(store, str(seen.store_identity)):
         return f"its store is another directory than at its last run, or was named with --store; {here}"
     return None
+
+
+def _is_deleted(seen: SeenCheckout, name: str) -> bool:
+    """Tell whether the ``.jp`` of a project that is there is gone."""
+    return name == "jp" and not os.path.lexists(os.path.join(seen.project, MARKER))
 
 
 def _roots(target: Target, request: Request) -> Roots:

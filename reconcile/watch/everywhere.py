@@ -428,7 +428,7 @@ class HomeWatcher:
             message = f"left out: {each.path}: {each.why}"
             if message not in self._told:
                 self._told.add(message)
-                self._home.emit(WatchEvent(kind=EventKind.MESSAGE, message=message, is_loss=each.is_lost))
+                self._home.emit(WatchEvent(kind=EventKind.MESSAGE, message=message, is_loss=bool(each.lost)))
 
     def _emit_status(self, event: WatchEvent, status: WatchStatus) -> None:
         """Emit an event with the status of all projects; ``conversations`` is the number of these."""

@@ -419,6 +419,52 @@ def test_a_project_without_its_jp_directory_is_left_out_with_the_way_back(jp: Wo
     assert contents(jp.workspace) == before
 
 
+def test_one_command_restores_what_every_project_has_lost(jp: World, run: Run, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(jp.project, other)
+    run("-w", other)
+    before = contents(jp.workspace)
+    for project in (jp.project, other):
+        shutil.rmtree(project / ".jp")
+    for words in (("--all",), ("status", "--all")):
+        result = run(*words)
+        assert (result.exit_code, result.stdout) == (4, "No project was looked at: 2 left out.\n")
+        assert "restore what all of them have lost: reconcile recover --all-projects\n" in result.stderr
+    shown = run("recover", "--all-projects", "--dry-run")
+    assert (shown.exit_code, shown.stdout.count("(jp)")) == (0, 2), shown.output
+    assert not (other / ".jp").exists()
+    asked = run("recover", "--all-projects")
+    assert (asked.exit_code, asked.stderr.count("this needs a yes: Restore this?")) == (4, 2)
+    restored = run("recover", "--all-projects", "--yes")
+    assert (restored.exit_code, restored.stdout.count("Done: 3 restored in the workspace.")) == (0, 2), restored.output
+    assert contents(jp.workspace) == contents(other / ".jp" / "conversations") == before
+    assert run("recover", "--all-projects", "--yes").stdout.count("Nothing to do.") == 2
+
+
+def test_one_command_restores_what_is_lost_beside_a_project_that_fails(jp: World, run: Run, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(jp.project, other)
+    run("-w", other)
+    before = contents(jp.workspace)
+    shutil.rmtree(jp.project / ".jp")
+    (other / ".jp" / ".id").write_text("none")
+    result = run("recover", "--all-projects", "--yes")
+    assert f"left out: {other}: " in result.stderr
+    assert contents(jp.workspace) == before
+
+
+def test_what_recover_takes_beside_all_projects(run: Run) -> None:
+    for words, told in (
+        (("x",), "leave out ID, --all and --from"),
+        (("--all",), "leave out ID, --all and --from"),
+        (("--json",), "--all-projects: --json can't be used with it"),
+        (("-w", "x"), "--all-projects: --workspace can't be used with it"),
+    ):
+        result = run("recover", "--all-projects", *words)
+        assert (result.exit_code, told in result.output) == (2, True), result.output
+    assert run("recover", "--all-projects").stdout == f"{NO_PROJECT}\n"
+
+
 @pytest.mark.parametrize("how", ["another directory", "another store", "a store named with an option"])
 def test_sides_that_are_not_those_of_the_last_run_are_left_out(jp: World, run: Run, tmp_path: Path, how: str) -> None:
     if how == "another directory":
