@@ -150,6 +150,9 @@ def test_each_conflict_of_a_conversation_begins_a_line_of_its_own(world: World) 
     assert "  state      conflict: metadata (title): store " in of_one
     assert "\n             events: store file changed " in of_one
     assert "; events: store file changed " in status(world)[ID]["detail"], "in JSON it is one text"
+    planned = said(world, "-n")
+    assert planned.count("to decide them together now (only `both` makes a fork of the other version):") == 1
+    assert [planned.count(f"--take {take}") for take in ("store", "workspace", "both")] == [1, 1, 1]
     world.reconcile()
     after = said(world, "status")
     assert "\n    metadata: both sides changed it, and the run took the store's; `reconcile restore " in after
