@@ -209,7 +209,7 @@ class Story(Struct):
         with machine.at_work():  # a later run removes it, if a child waits for a decision
             result = machine.world.run(*machine.sides, "rm", conversation, "--yes", "--promote")
         assert result.exit_code in (0, 4), result.output
-        number = conversation.removeprefix("jp-c")
+        number = conversation.removeprefix("jp-c").removeprefix("fork-")
         if number.isdigit() and int(number) > FIRST + MANY:
             time.sleep(0.2)  # a fork has its time as its id: none that follows gets the same
         self.removed |= lines
