@@ -332,6 +332,23 @@ def test_an_edit_since_then_wins_over_a_removal(laptop: Machine, desktop: Machin
     quiet(laptop, desktop)
 
 
+def test_an_edit_wins_also_if_nothing_else_is_left(laptop: Machine, desktop: Machine) -> None:
+    """The parent of what was edited goes at once: its removal was put off, and undone everywhere until the next sync."""
+    laptop.run("set-parent", f"jp-c{B}", f"jp-c{A}")
+    laptop.sync()
+    desktop.sync()
+    laptop.run("rm", *map(str, (A, B, C)), "--yes")
+    laptop.sync()
+    desktop.append(B, 1, "b", LONG_AGO + 60 * SECOND)
+    report = desktop.sync()
+    assert sorted(ids(report["removed_here"])) == [f"jp-c{A}", f"jp-c{C}"]
+    assert (ids(report["sent"]), report["held"]) == ([f"jp-c{B}"], [])
+    laptop.sync()
+    assert desktop.contents == laptop.contents
+    assert laptop.events(B) == 4
+    quiet(laptop, desktop)
+
+
 def test_a_removal_after_an_edit_that_has_not_arrived_yet(laptop: Machine, desktop: Machine) -> None:
     desktop.append(A, 1, "b", LONG_AGO + 60 * SECOND)
     desktop.sync()

@@ -105,7 +105,8 @@ def whole_of(store: Snapshot, workspace: Snapshot, baseline: Baseline, fmt: Form
 def compare_sides(store: Snapshot, workspace: Snapshot, baseline: Baseline, fmt: Format) -> Sides:
     """Compare both sides as wholes with the baseline."""
     known = baseline.store_identity
-    expected = any(_expected_here(baseline, conversation) for conversation in baseline.agreed)
+    # The tree of a remote may have nothing left: its tombstones tell each removal, and absence alone is none.
+    expected = not baseline.is_of_remote and any(_expected_here(baseline, id_) for id_ in baseline.agreed)
     hidden, is_read = hidden_directories(store), was_read(store)
     links = [foreign.path for foreign in store.foreign if foreign.link]
     is_empty = expected and not holds_any(workspace.copies, fmt)
