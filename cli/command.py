@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from contextlib import contextmanager
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from .options import EVERYWHERE, options_of, shared_options, spelling
 from .output.errors import ExitCode, print_error
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from typing import NoReturn
 
     from .arguments import Options
@@ -120,7 +121,7 @@ class Command(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command, unless an option was given that means nothing to it; in the formats that it concerns."""
-        self._refuse_meaningless(ctx)
+        self.refuse_meaningless(ctx)
         options = options_of(ctx)
         try:
             if options.all and self.of_one:
@@ -144,7 +145,15 @@ class Command(click.Command):
 
         if any(ctx.params[name] is not None for name in self.of_one):
             raise Misuse("--all lists whole projects", f"leave out {' and '.join(f'--{n}' for n in self.of_one)}", ctx)
-        given, root = ctx.params, ctx.find_root()
+        with self.run_with(ctx) as run:
+            code = list_all(options, run, str(self.name))
+        ctx.exit(code)
+
+    @contextmanager
+    def run_with(self, ctx: click.Context, **changed: object) -> Iterator[Callable[[Options], int]]:
+        """Yield what runs the command with other options, and returns the exit code; ``changed``: own parameters."""
+        given, root = {**ctx.params, **changed}, ctx.find_root()
+        options = root.obj
 
         def run(own: Options) -> int:
             root.obj, ctx.params = own, dict(given)
@@ -155,24 +164,14 @@ class Command(click.Command):
             return ExitCode.DONE
 
         try:
-            code = list_all(options, run, str(self.name))
+            yield run
         finally:
             root.obj = options
-        ctx.exit(code)
 
     def _in_formats(self, ctx: click.Context, options: Options, formats: tuple[str, ...]) -> Any:
         from .scope.formats import first_alone, format_of, run_in_turn, with_newest  # here: most projects have one
 
         given, root = ctx.params, ctx.find_root()
-
-        def run(turn: Options) -> int:
-            root.obj, ctx.params = turn, dict(given)
-            try:
-                super(Command, self).invoke(ctx)
-            except click.exceptions.Exit as ended:
-                return ended.exit_code
-            return ExitCode.DONE
-
         several = Several.FIRST if any(given[name] not in _UNSET for name in self.of_first) else self.several
         if named := list(self._named(ctx, options)):
             root.obj = format_of(options, formats, named)
@@ -181,10 +180,8 @@ class Command(click.Command):
         elif several is Several.NEWEST:
             root.obj = with_newest(options, formats, redoes=self.name == "redo")
         else:
-            try:
+            with self.run_with(ctx) as run:
                 code = run_in_turn(options, formats, run, prints_sides=self.prints_sides, searches=self.searches)
-            finally:
-                root.obj = options
             ctx.exit(code)
         return super().invoke(ctx)
 
@@ -196,7 +193,8 @@ class Command(click.Command):
             yield from ((kind, text) for text in texts)
         yield from (("ids", text) for text in (*options.only, *options.below))
 
-    def _refuse_meaningless(self, context: click.Context) -> None:
+    def refuse_meaningless(self, context: click.Context) -> None:
+        """Raise `Misuse` if a shared option was given that means nothing to this command."""
         given = sorted(options_of(context).given - self.accepts)
         conditional = {name: with_ for name in given if (with_ := self._gives_meaning(name))}
         if unknown := [spelling(name) for name in given if name not in conditional]:

@@ -97,21 +97,10 @@ class _Recover(Command):
             return
         if ctx.params["ids"] or ctx.params["everything"] or ctx.params["source"] is not None:
             raise Misuse("--all-projects restores what each project has lost", "leave out ID, --all and --from", ctx)
-        given, root = ctx.params, ctx.find_root()
+        self.refuse_meaningless(ctx)
         options = options_of(ctx)
-
-        def run_in(own: Options) -> int:
-            root.obj, ctx.params = own, {**given, "all_projects": False}
-            try:
-                super(_Recover, self).invoke(ctx)
-            except click.exceptions.Exit as ended:
-                return ended.exit_code
-            return ExitCode.DONE
-
-        try:
+        with self.run_with(ctx, all_projects=False) as run_in:
             code = _recover_all(options, run_in)
-        finally:
-            root.obj = options
         ctx.exit(code)
 
     def formats_of(self, ctx: click.Context, options: Options) -> tuple[str, ...]:

@@ -333,7 +333,7 @@ def test_an_edit_since_then_wins_over_a_removal(laptop: Machine, desktop: Machin
 
 
 def test_an_edit_wins_also_if_nothing_else_is_left(laptop: Machine, desktop: Machine) -> None:
-    """The parent of what was edited goes at once: its removal was put off, and undone everywhere until the next sync."""
+    """The parent of what was edited goes at once: it was sent again, and removed everywhere by the next sync."""
     laptop.run("set-parent", f"jp-c{B}", f"jp-c{A}")
     laptop.sync()
     desktop.sync()
