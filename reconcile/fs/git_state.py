@@ -84,7 +84,9 @@ def _checkout(project_dir: str) -> tuple[str, str] | None:
 def path_in_repository(project_dir: str) -> str:
     """Return the path of the project in the main worktree of its repository; without git, its own path.
 
-    All linked worktrees of a repository have the same one.
+    All linked worktrees of a repository have the same one, and no two repositories do. A bare repository, a submodule
+    and one with ``--separate-git-dir`` have no main worktree around their git directory, in which others may be beside
+    theirs. So the path is one in the git directory itself.
     """
     at = project = os.path.realpath(project_dir)
     while status_at(os.path.join(at, ".git"), follow=False) is None:
@@ -94,7 +96,7 @@ def path_in_repository(project_dir: str) -> str:
     directory = git_dir(at)
     if directory is None:
         return project
-    return os.path.normpath(os.path.join(os.path.dirname(_common(directory)), os.path.relpath(project, at)))
+    return os.path.normpath(os.path.join(_home(_common(directory)), os.path.relpath(project, at)))
 
 
 def worktrees(project_dir: str) -> list[str] | None:
@@ -110,7 +112,7 @@ def worktrees(project_dir: str) -> list[str] | None:
     linked = os.path.join(common, "worktrees")
     names = sorted(os.listdir(linked)) if is_directory(linked) else []
     entries = [_first_line(os.path.join(linked, name, "gitdir")) for name in names]
-    return [os.path.dirname(path) for path in (common, *entries)]
+    return [_home(common), *map(os.path.dirname, entries)]
 
 
 def shallow_commits(project_dir: str) -> bytes:
@@ -122,6 +124,12 @@ def shallow_commits(project_dir: str) -> bytes:
 def _common(directory: str) -> str:
     """Return the directory that all worktrees of a repository share."""
     return os.path.realpath(os.path.join(directory, _first_line(os.path.join(directory, "commondir"))))
+
+
+def _home(common: str) -> str:
+    """Return the top of the main worktree around a git directory; the directory itself if it has another name."""
+    above, name = os.path.split(common)
+    return above if name == ".git" else common
 
 
 def _pointed_to(at: str, entry: str) -> str | None:

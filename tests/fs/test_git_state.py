@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.fs.git_state import git_busy, git_dir
+from reconcile.fs.git_state import git_busy, git_dir, path_in_repository, worktrees
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -125,3 +125,34 @@ def test_through_a_link(repository: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(repository)
     git(repository, "merge", "other", fails=True)
     assert git_busy(str(tmp_path / "link")) == "a merge"
+
+
+def test_the_worktrees_of_a_repository_have_one_path(repository: Path, tmp_path: Path) -> None:
+    git(repository, "worktree", "add", "-q", "-b", "third", str(tmp_path / "tree"))
+    (tmp_path / "tree" / "sub").mkdir()
+    assert path_in_repository(str(tmp_path / "tree" / "sub")) == path_in_repository(str(repository / "sub"))
+    assert path_in_repository(str(repository)) == str(repository)
+    assert worktrees(str(repository)) == worktrees(str(tmp_path / "tree")) == [str(repository), str(tmp_path / "tree")]
+
+
+@pytest.mark.parametrize("kind", ["bare", "submodule", "separate"])
+def test_git_directories_side_by_side_are_of_different_repositories(
+    repository: Path, tmp_path: Path, kind: str
+) -> None:
+    outer = tmp_path / "outer"
+    outer.mkdir()
+    git(outer, "init", "-q")
+    for name in ("a", "b"):
+        if kind == "bare":
+            git(tmp_path, "clone", "-q", "--bare", str(repository), f"{name}.git")
+            git(tmp_path / f"{name}.git", "worktree", "add", "-q", "-b", "third", str(outer / name))
+            git(tmp_path / f"{name}.git", "worktree", "add", "-q", "-b", "fourth", str(outer / f"{name}-2"))
+            assert path_in_repository(str(outer / name)) == path_in_repository(str(outer / f"{name}-2"))
+            assert (worktrees(str(outer / name)) or [])[1:] == [str(outer / name), str(outer / f"{name}-2")]
+        elif kind == "submodule":
+            git(outer, "submodule", "add", "-q", str(repository), name)
+        else:
+            (tmp_path / "git").mkdir(exist_ok=True)
+            git(outer, "clone", "-q", f"--separate-git-dir={tmp_path / 'git' / name}", str(repository), name)
+    assert path_in_repository(str(outer / "a")) != path_in_repository(str(outer / "b"))
+    assert not {str(outer), str(tmp_path), str(tmp_path / "git")} & set(worktrees(str(outer / "a")) or ())
