@@ -15,7 +15,7 @@ from msgspec import Struct, field
 
 from reconcile.apply.staging import DriftError
 from reconcile.fs.files import Fingerprint, fingerprint_of, kind_of, mtime_of
-from reconcile.fs.hashing import digest_file
+from reconcile.fs.hashing import chunks_of, digest_file
 from reconcile.fs.mutations import DIRECTORY_MODE, NotAFileError
 from reconcile.model.plan import MOVES, Kind
 from reconcile.model.snapshot import WHOLE, Foreign, Place, nested_git
@@ -285,8 +285,7 @@ class Swap(Struct):
         except FileNotFoundError:
             raise DriftError(f"{name}: deleted since the plan was made") from None
         self.changed.append(_Change(name, inode, old))
-        if old is not None:
-            self._verify(name, old, content)
+        self._verify(name, old, content)
 
     def add(self, new: str, name: str) -> None:
         """Add a file with an unused name; an existing directory without files is removed first.
@@ -312,11 +311,15 @@ class Swap(Struct):
         self._verify(name, old, content)
 
     def undo(self) -> None:
-        """Undo all changes, the last first; a file that another program has written since stays."""
+        """Undo all changes, the last first; a file that another program has written since stays.
+
+        What can't go back stays in the staging directory: `finish` removes nothing afterwards.
+        """
         for change in reversed(self.changed):
             with contextlib.suppress(OSError):
                 self._revert(change)
         self.changed.clear()
+        self.saved.clear()
 
     def finish(self) -> None:
         """Remove the old files, which the vault has. One that was written since stays; the run's end saves it."""
@@ -359,22 +362,33 @@ class Swap(Struct):
         if self.root.status(away).st_ino != inode:
             self.root.rename_new(away, name)
 
-    def _rename_over(self, new: str, name: str) -> str | None:
-        """Replace a file without an exchange: a second link keeps the old file. Return its name.
+    def _rename_over(self, new: str, name: str) -> str:
+        """Replace a file without an exchange: a second link keeps the old file, or a copy. Return its name.
 
         RACE: a file that is renamed to the name between the two calls is overwritten. Worst case: a version that
         another program saved in these microseconds is lost, on macOS and on the few file systems of Linux without the
-        exchange.
+        exchange. Without hard links, the time is that of copying the file.
         """
-        spare: str | None = self.spare()
+        spare = self.spare()
         try:
-            self.root.link(name, str(spare))
+            self.root.link(name, spare)
         except FileNotFoundError:
             raise
-        except OSError:  # no hard links either: this change can't be undone
-            spare = None
+        except OSError:  # no hard links, as on exFAT
+            self._copy(name, spare)
         self.root.rename(new, name)
         return spare
+
+    def _copy(self, name: str, spare: str) -> None:
+        fd, status = self.root.open_with_status(name)
+        try:
+            self.root.create_file(spare, chunks_of(fd), mtime_of(status), stat.S_IMODE(status.st_mode))
+        except OSError:  # the disk may be full
+            with contextlib.suppress(OSError):
+                self.root.unlink(spare)
+            raise
+        finally:
+            os.close(fd)
 
 
 class DirectoryRemoval(Struct):
