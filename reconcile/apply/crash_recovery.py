@@ -29,6 +29,7 @@ from reconcile.apply.staging import (
 from reconcile.fs.hashing import chunks_of
 from reconcile.fs.mutations import NotAFileError
 from reconcile.fs.paths import directory_identity
+from reconcile.model.baseline import LOST
 from reconcile.model.plan import MOVES, Kind
 from reconcile.model.snapshot import WHOLE, Side, is_same_directory
 from reconcile.serialization.plan_json import place_from_json
@@ -97,7 +98,8 @@ class CrashRecovery(Struct, frozen=True):
             roots = {side: root for side, root in self.site.open_sides(stack).items() if side in sides}
             versions = self.site.state.versions.of_run(run.id)
             roll_back_partial_units(begun, versions, roots, self.site.vault, self.site.durability, staging)
-            self._settle(run, begun, roots)
+            waiting = self._waiting(run, begun, roots)
+            self._settle(run, [step for step in begun if step.action not in waiting], roots)
 
     def _finish(self, run: Run) -> str:
         """Finish a run, or the store's part of a run of another checkout; return a message.
@@ -122,8 +124,11 @@ class CrashRecovery(Struct, frozen=True):
                 return ""
             versions = self.site.state.versions.of_run(run.id)
             known = {version.digest for version in versions}
-            staged_versions = clean_staging(name, run.id, roots, lambda: everything, self.site.vault)
-            self.site.state.versions.add(version for version in staged_versions if version.digest not in known)
+
+            def record(saved: Sequence[Version]) -> None:
+                self.site.state.versions.add(version for version in saved if version.digest not in known)
+
+            clean_staging(name, run.id, roots, lambda: everything, self.site.vault, record)
             begun = [step for step in steps if step.state is StepState.BEGUN]
             locks = mine or stack.enter_context(self._locked(begun))
             if locks.busy:
@@ -131,9 +136,13 @@ class CrashRecovery(Struct, frozen=True):
             roll_back_partial_units(begun, versions, roots, self.site.vault, self.site.durability, name)
             entered = [step for step in steps if step.state is not StepState.PLANNED]
             remove_empty_parents(entered, roots, self.site.format)
-            done = self._settle(run, steps if waits else everything, roots)
+            waiting = self._waiting(run, begun, roots)
+            known_now = [step for step in (steps if waits else everything) if step.action not in waiting]
+            done = self._settle(run, known_now, roots)
             if run.command == LIBRARY:
                 remove_library_staging(self.site.state.identity(), roots.values())
+        if waiting:
+            return f"its open steps in the store wait until {self.site.conversations(Side.STORE)} is back"
         if waits and other is not None:
             return f"its open steps in the store are cleaned up; a run in {other.project} cleans up the rest"
         restore_untouched(self.site.state, run)
@@ -170,6 +179,17 @@ class CrashRecovery(Struct, frozen=True):
             return is_same_directory(directory_identity(os.path.join(other.project, below)), other.identity)
         except OSError:
             return True
+
+    def _waiting(self, run: Run, begun: Sequence[Step], roots: Mapping[Side, Root]) -> set[str]:
+        """Return the open steps in a store that isn't there, or in whose place is another directory than at that run.
+
+        Its disk may not be mounted. The results of these steps are unknown, and their files can't be put back.
+        """
+        there = roots[Side.STORE].identity if Side.STORE in roots else None
+        row = self.site.state.checkout_row(run.checkout)
+        known = row[1] if row is not None else None
+        is_same = there is not None and (known in (None, LOST) or is_same_directory(there, str(known)))
+        return set() if is_same else {step.action for step in begun if _target_side(step) is Side.STORE}
 
     def _settle(self, run: Run, steps: Sequence[Step], roots: Mapping[Side, Root]) -> int:
         """Record the results of the open steps; return the number of all steps that are done."""

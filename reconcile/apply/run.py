@@ -263,7 +263,7 @@ def _end(site: Site, stage: Stage, outcome: Outcome) -> None:
     ours = {side: stage.roots[side] for side in stage.used}
     steps = partial(site.state.journal.steps, stage.run)
     try:
-        site.state.versions.add(clean_staging(stage.directory, stage.run, ours, steps, site.vault))
+        clean_staging(stage.directory, stage.run, ours, steps, site.vault, site.state.versions.add)
         for left, folders in stage.unremoved:
             stage.roots[left.side].remove_empty_parents(left.path, folders)
         outcome.left_open = bool(outcome.unsettled) or any(is_staged(root, stage.directory) for root in ours.values())

@@ -81,18 +81,24 @@ def is_staged(root: Root, name: str) -> bool:
 
 
 def clean_staging(
-    name: str, run: str, roots: Mapping[Side, Root], steps: Callable[[], Sequence[Step]], vault: Vault
-) -> list[Version]:
-    """Remove a run's staging directory from these sides; return the versions that were saved to the vault for that.
+    name: str,
+    run: str,
+    roots: Mapping[Side, Root],
+    steps: Callable[[], Sequence[Step]],
+    vault: Vault,
+    record: Callable[[Sequence[Version]], None],
+) -> None:
+    """Remove a run's staging directory from these sides.
 
     A file in it was staged from a source, or was removed and is in the vault, or was written by another program at the
     wrong moment. So a file without an equal source is saved to the vault first, and one that still changes stays.
-    ``steps`` is called only if there are files. Raises `OSError`.
+    ``record`` gets the saved versions before their files are removed: a kill leaves none without a record. ``steps`` is
+    called only if there are files. Raises `OSError`.
     """
-    versions: list[Version] = []
     for side, root in roots.items():
         if not is_staged(root, name):
             continue
+        versions: list[Version] = []
         entries = [(name, root.status(name)), *root.walk(name)]
         files = [(path, status) for path, status in entries if not stat.S_ISDIR(status.st_mode)]
         sources = _places_by_content(steps()) if files else {}
@@ -101,8 +107,8 @@ def clean_staging(
             if kept is not None:
                 versions.append(_version(kept, side, path, status, run))
         vault.flush()
+        record(versions)
         root.remove_entries(entries)
-    return versions
 
 
 def folders_of(fmt: Format, conversation: str) -> int:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
+from reconcile.adapters.locate import locate
 from reconcile.apply.staging import Stage
+from reconcile.engine.session import Session
 from reconcile.fs.durability import Durability
 from reconcile.fs.mutations import Root
 from reconcile.model.snapshot import Side
@@ -93,6 +96,52 @@ def test_what_looks_like_ours_stays(world: World, tmp_path: Path) -> None:
     assert not ours.exists()
     assert [(directory / "1").read_text() for directory in theirs] == ["theirs"] * 4
     assert (world.workspace / ours.name / "file").read_text() == "theirs"
+
+
+def test_what_only_the_staging_directory_has_is_recorded_before_it_is_removed(world: World) -> None:
+    """A kill in between leaves no object in the vault of which no command knows."""
+    three(world)
+    killed_before(world, "rename_new")
+    shutil.rmtree(world.workspace / f"{FIRST}-it")
+    killed_before(world, "remove_entries")
+    assert staging(world).exists()
+    with State.open(str(world.state), readonly=True) as state:
+        recorded = {version.digest for version in state.versions.all()}
+    assert recorded == {path.name for path in files(world.vault)}
+    assert said(world)
+    with State.open(str(world.state), readonly=True) as state:
+        assert len(state.versions.all()) == len(recorded)
+
+
+def finished(world: World) -> list[str]:
+    """Take the run lock, as a watcher does before it knows whether the store is there; return the messages."""
+    roots = locate("jp", str(world.project), None, str(world.project), os.environ, sys.platform)
+    with Session(roots, str(world.state)) as session, session.exclusively("watch", 5):
+        return session.messages
+
+
+@pytest.mark.parametrize("is_mount_point", [False, True])
+def test_the_steps_in_a_store_that_is_not_mounted_wait_for_it(world: World, *, is_mount_point: bool) -> None:
+    three(world)
+    world.reconcile()
+    before = half(world)
+    there = listing(world.store)
+    away = world.store.rename(world.store.with_name("away"))
+    if is_mount_point:
+        world.store.mkdir()
+    for _ in range(2):
+        (message,) = finished(world)
+        assert message.endswith(f"its open steps in the store wait until {world.store} is back")
+    if world.store.exists():
+        shutil.rmtree(world.store)
+    away.rename(world.store)
+    assert listing(world.store) == there
+    (message,) = finished(world)
+    assert message.endswith(CLEANED)
+    changed = {name for name, found in listing(world.store).items() if before.get(name) != found}
+    assert not [name for name in changed if str(FIRST) in name], "the half-replaced stream was put back"
+    with State.open(str(world.state), readonly=True) as state:
+        assert not state.journal.open_runs()
 
 
 @pytest.mark.parametrize("gone", [False, True])
