@@ -80,7 +80,7 @@ def _chosen(session: Session, limit: int | None, purge: str | None) -> tuple[Hol
     every = holdings(session.state, session.vault)
     if purge is not None:
         return (find_holding(every, purge),)
-    return every if limit is None else older_than(every, limit)
+    return tuple(each for each in every if each.saved_ns) if limit is None else older_than(every, limit)
 
 
 def _counted(chosen: tuple[Holding, ...]) -> str:

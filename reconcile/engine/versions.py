@@ -315,7 +315,8 @@ def _facts(unit: str, contents: Mapping[str, StreamContent], form: Format) -> ob
 class Holding(Struct, frozen=True):
     """One object of the vault, with its size in bytes, the time of the newest run that needed it, and its versions.
 
-    ``saved_ns`` is the time at which it was last saved; a version may be recorded a moment later.
+    ``saved_ns`` is the time at which it was last saved; a version may be recorded a moment later. It is 0 if only the
+    records of its versions are left: a removal that was killed has deleted the object, or the vault is damaged.
     """
 
     digest: str
@@ -332,7 +333,7 @@ def holdings(state: State, vault: Vault) -> tuple[Holding, ...]:
     for version in state.versions.all():
         versions.setdefault(version.digest, []).append(version)
     objects = []
-    for digest, (size, stored_ns) in vault.objects().items():
+    for digest, (size, stored_ns) in (dict.fromkeys(versions, (0, 0)) | vault.objects()).items():
         its_versions = tuple(versions.get(digest, ()))
         times = [started.get(version.run or "", stored_ns) for version in its_versions]
         objects.append(Holding(digest, size, max(times, default=stored_ns), stored_ns, its_versions))
@@ -377,7 +378,7 @@ def remove_objects(
 
 def _remove(vault: Vault, holding: Holding, only_unchanged: bool, versions: tuple[Version, ...]) -> bool:
     """Delete an object, and return True; False if it was saved again, which is recorded at once or a moment later."""
-    if only_unchanged and (versions != holding.versions or vault.saved_ns(holding.digest) != holding.saved_ns):
+    if only_unchanged and (versions != holding.versions or (vault.saved_ns(holding.digest) or 0) != holding.saved_ns):
         return False
     vault.unlink(holding.digest)
     return True

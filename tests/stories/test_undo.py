@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from reconcile.fs.durability import Durability
 from reconcile.state.vault import Vault
-from tests.support.faults.fault_points import dies_at
+from tests.support.faults.fault_points import dies_at, dies_before
 from tests.support.projects.git_world import git
 from tests.support.projects.terminal import at_terminal
 from tests.support.projects.three_conversations import FIRST, SECOND_ID, THIRD, three
@@ -131,6 +132,21 @@ def test_a_purged_secret_is_nowhere(world: World) -> None:
         "no version in the vault starts with"
         in world.run("vault", "--purge", digest[:8], "--yes", "-w", world.project).stderr
     )
+
+
+def test_a_killed_purge_can_be_repeated(world: World) -> None:
+    """The record goes with the object, in one transaction; the kill comes after the object is gone."""
+    digest = edited(world)
+    words = ("vault", "--purge", digest[:8], "--yes", "-w", world.project)
+    dies_before(Durability, "fsync_directory", 1, lambda: world.run(*words))
+    assert not (world.vault / digest[:2] / digest).exists()
+    assert digest not in world.run("vault", "-v", "-w", world.project).stdout
+    gone = world.run(*words)
+    assert "deleted from the vault for good" in gone.stdout, gone.output
+    database = sqlite3.connect(world.state / DATABASE)
+    assert not database.execute("SELECT 1 FROM version WHERE digest = ?", (digest,)).fetchall()
+    database.close()
+    assert "No problems found." in world.run("doctor", "-w", world.project).stdout
 
 
 def test_a_purge_says_where_the_content_still_is(world: World) -> None:
