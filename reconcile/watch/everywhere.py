@@ -71,6 +71,7 @@ _SHARE = 20
 _SHARE_OF_ONE = 4
 """While a project changes all the time, it is quiet for so many times as long as its last pass took."""
 _BUSY = 2 * _SECOND
+"""The time until another attempt at a conversation whose lock is held; it doubles up to that after a failure."""
 _LOCKED = 10 * _SECOND
 """The time until another run on the store is reported."""
 _OPEN = 30 * _SECOND
@@ -108,6 +109,8 @@ class _Project:
         self.told: set[str] = set()
         self.is_new = True
         """No pass was made yet: the items that are set aside by then are no news."""
+        self.busy_wait = 0
+        """The time in ns until another attempt at conversations whose locks are held."""
         self._waits_since: int | None = None
 
     def wait(self, message: str, patience: int) -> None:
@@ -389,9 +392,10 @@ class HomeWatcher:
     def _due_again(self, project: _Project, run: Pass, outcome: Outcome) -> int | None:
         reasons = {Reason.FAILED if deed.errno is not None else deed.reason for deed in outcome.results.values()}
         reasons |= {item.reason for item in run.plan.held}
+        project.busy_wait = min(max(_BUSY, 2 * project.busy_wait), _FAILED) if Reason.BUSY in reasons else 0
         times = {
             Reason.DRIFT: self._timings.quiet,
-            Reason.BUSY: _BUSY,
+            Reason.BUSY: project.busy_wait,
             Reason.PROGRAM_BUSY: _OPEN,
             Reason.FAILED: _FAILED,
         }

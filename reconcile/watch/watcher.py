@@ -117,6 +117,8 @@ _LOCKED_NS = _SECOND // 20
 """The time between two attempts to acquire reconcile's own lock; it is short, so that a stop request is noticed."""
 _BUSY_NS = 2 * _SECOND
 """The time between two checks whether the program that owns the records is still running."""
+_BUSY_AT_MOST_NS = 60 * _SECOND
+"""The longest time between two attempts at a conversation whose lock has a holder that the system does not name."""
 _RETRY_NS = _SECOND
 """The time between two attempts to open a session again."""
 _FAILED_NS = 15 * _SECOND
@@ -160,6 +162,18 @@ class StoppedError(Exception):
     """A stop request between two batches of actions."""
 
 
+class _Busy(Struct):
+    """A conversation whose lock another program holds, and the locks that its steps need.
+
+    ``due``: when it is tried again, in ns, unless the system names a holder (``is_seen``).
+    """
+
+    directories: Directories
+    touched: tuple[str, ...]
+    due: int
+    is_seen: bool = False
+
+
 class Vanishing:
     """Conversations that vanished from the store, as of the last run; ``since``: when the set has changed last."""
 
@@ -201,7 +215,9 @@ class WatchLoop:
         self._reporter = reporter
         self._engine = Engine(target.session)
         self._debouncer = Debouncer(self._timings.quiet, self._timings.at_most)
-        self._busy: dict[str, tuple[Directories, tuple[str, ...]]] = {}
+        self._busy: dict[str, _Busy] = {}
+        self._busy_waits: dict[str, int] = {}
+        """The time in ns that each of them waits if its holder isn't seen; it doubles at each attempt."""
         self._git: str | None = None
         self._git_busy_since = 0
         """The start of the git operation that is in progress."""
@@ -443,22 +459,32 @@ class WatchLoop:
         self._reporter.report_held(run.plan.held, is_about, now + self._timings.grace)
         told = (Reason.REMOVED_HERE,) if self._reporter.report_losses(losses) else ()
         self._reporter.report_notes(run.plan, is_about, outcome.run, but=told)
+        waits: dict[str, int] = {}
         for deed in outcome.results.values():
             conversation = deed.action.conversation
             if deed.reason is Reason.BUSY and deed.errno is None:
-                self._busy[conversation] = _directories_of(run, conversation), deed.action.touches
+                wait = min(max(self._timings.check, 2 * self._busy_waits.get(conversation, 0)), _BUSY_AT_MOST_NS)
+                waits[conversation] = wait
+                self._busy[conversation] = _Busy(_directories_of(run, conversation), deed.action.touches, now + wait)
             elif deed.reason is Reason.DRIFT:
                 self._debouncer.schedule(conversation, _directories_of(run, conversation), now + self._timings.quiet)
             elif deed.reason is Reason.FAILED or deed.errno is not None:  # no lock: no other program has it, either
                 self._debouncer.schedule(conversation, _directories_of(run, conversation), now + _FAILED_NS)
+        waiting = {key: wait for key, wait in self._busy_waits.items() if not run.is_about(key)}
+        self._busy_waits = waiting | waits
 
     def _release_busy(self, now: int) -> None:
-        """Schedule busy conversations again once all the locks that they need are free."""
+        """Schedule busy conversations again once all the locks that they need are free.
+
+        Not every system names the holders of locks, and none those in another container: then they are tried again.
+        """
         held = self._session.busy() if self._busy else {}
-        for conversation, (directories, touched) in list(self._busy.items()):
-            if held.keys().isdisjoint(touched):
+        for conversation, busy in list(self._busy.items()):
+            if not held.keys().isdisjoint(busy.touched):
+                busy.is_seen = True
+            elif busy.is_seen or now >= busy.due:
                 del self._busy[conversation]
-                self._debouncer.schedule(conversation, directories, now + self._timings.check)
+                self._debouncer.schedule(conversation, busy.directories, now + self._timings.check)
 
 
 def _without_most_copies(run: Pass, conversations: Collection[str]) -> Pass:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from reconcile.state.database import State
 from tests.support.projects.git_world import commit, git
 from tests.support.projects.jp_process import JpProcess
 from tests.support.projects.three_conversations import FIRST, SECOND_ID, THIRD, three
@@ -289,6 +290,30 @@ def test_what_jp_has_is_taken_up_when_it_is_free(watched: World) -> None:
         until(lambda: watched.event_count(FIRST) == 5)
         assert watcher.stop() == 0
     assert len(watcher.said("skipped")) == 1
+
+
+def test_a_lock_whose_holder_is_not_seen_is_tried_ever_more_rarely(watched: World, tmp_path: Path) -> None:
+    """Only Linux names the holders of locks, and none in another container: each attempt is a run in the journal."""
+    site = tmp_path / "site"
+    site.mkdir()
+    hidden = "from reconcile.adapters.jp import locks\nlocks.PROC_LOCKS = '/nonexistent'\n"
+    (site / "sitecustomize.py").write_text(hidden)
+    path = {"PYTHONPATH": str(site)}
+    with JpProcess(watched.silo, watched.project / ".jp") as jp, Watching(watched, environment=path) as watcher:
+        assert jp.take(FIRST)
+        before = run_count(watched)
+        grow(watched.workspace, FIRST)
+        watcher.hears("skipped", ONE)
+        time.sleep(8)
+        assert 3 <= run_count(watched) - before <= 8
+        jp.release(FIRST)
+        until(lambda: watched.event_count(FIRST) == 5)
+        assert watcher.stop() == 0
+
+
+def run_count(world: World) -> int:
+    with State.open(str(world.state), readonly=True) as state:
+        return len(state.journal.runs())
 
 
 def test_a_second_one_says_who_was_first(watched: World, run: Run) -> None:
