@@ -142,7 +142,8 @@ class CrashRecovery(Struct, frozen=True):
             if run.command == LIBRARY:
                 remove_library_staging(self.site.state.identity(), roots.values())
         if waiting:
-            return f"its open steps in the store wait until {self.site.conversations(Side.STORE)} is back"
+            problem = "has been replaced" if Side.STORE in roots else "is missing"
+            return f"its open steps in the store wait for it: {self.site.conversations(Side.STORE)} {problem}"
         if waits and other is not None:
             return f"its open steps in the store are cleaned up; a run in {other.project} cleans up the rest"
         restore_untouched(self.site.state, run)
@@ -181,9 +182,10 @@ class CrashRecovery(Struct, frozen=True):
             return True
 
     def _waiting(self, run: Run, begun: Sequence[Step], roots: Mapping[Side, Root]) -> set[str]:
-        """Return the open steps in a store that isn't there, or in whose place is another directory than at that run.
+        """Return the open steps in the store if it is missing, or is another directory than the recorded one.
 
-        Its disk may not be mounted. The results of these steps are unknown, and their files can't be put back.
+        Its disk may not be mounted: the results of these steps are unknown, and their files can't be put back. A store
+        that was really lost is recorded anew by the next complete run, and these steps end then.
         """
         there = roots[Side.STORE].identity if Side.STORE in roots else None
         row = self.site.state.checkout_row(run.checkout)

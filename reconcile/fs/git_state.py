@@ -84,9 +84,9 @@ def _checkout(project_dir: str) -> tuple[str, str] | None:
 def path_in_repository(project_dir: str) -> str:
     """Return the path of the project in the main worktree of its repository; without git, its own path.
 
-    All linked worktrees of a repository have the same one, and no two repositories do. A bare repository, a submodule
-    and one with ``--separate-git-dir`` have no main worktree around their git directory, in which others may be beside
-    theirs. So the path is one in the git directory itself.
+    All linked worktrees of a repository have the same path, and two repositories never do. A bare repository, a
+    submodule, and a repository with ``--separate-git-dir`` have no main worktree around their git directory. Their path
+    is inside the git directory: several git directories may be in one directory.
     """
     at = project = os.path.realpath(project_dir)
     while status_at(os.path.join(at, ".git"), follow=False) is None:
@@ -101,6 +101,8 @@ def path_in_repository(project_dir: str) -> str:
 
 def worktrees(project_dir: str) -> list[str] | None:
     """Return the tops of all worktrees of the repository around ``project_dir``; without git, none.
+
+    The first is the main worktree, or the git directory if there is none around it.
 
     None if that is unknown: its ``.git`` leads nowhere, as after the repository was renamed. Raises `OSError`.
     """
@@ -127,7 +129,7 @@ def _common(directory: str) -> str:
 
 
 def _home(common: str) -> str:
-    """Return the top of the main worktree around a git directory; the directory itself if it has another name."""
+    """Return the top of the main worktree; the git directory itself if it isn't the ``.git`` of one."""
     above, name = os.path.split(common)
     return above if name == ".git" else common
 

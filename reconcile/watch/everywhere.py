@@ -71,7 +71,7 @@ _SHARE = 20
 _SHARE_OF_ONE = 4
 """While a project changes all the time, it is quiet for so many times as long as its last pass took."""
 _BUSY = 2 * _SECOND
-"""The time until another attempt at a conversation whose lock is held; it doubles up to that after a failure."""
+"""The time until another attempt while git is busy, or a lock is held. For a lock it doubles, up to `_FAILED`."""
 _LOCKED = 10 * _SECOND
 """The time until another run on the store is reported."""
 _OPEN = 30 * _SECOND

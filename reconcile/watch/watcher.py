@@ -476,7 +476,8 @@ class WatchLoop:
     def _release_busy(self, now: int) -> None:
         """Schedule busy conversations again once all the locks that they need are free.
 
-        Not every system names the holders of locks, and none those in another container: then they are tried again.
+        macOS doesn't name the holders of locks, and Linux doesn't name those in another container. A conversation
+        without a named holder is tried again after its wait.
         """
         held = self._session.busy() if self._busy else {}
         for conversation, busy in list(self._busy.items()):

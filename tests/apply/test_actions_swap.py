@@ -80,6 +80,7 @@ def test_what_somebody_saves_before_it_goes_back_stays(swap: Swap, tmp_path: Pat
     assert OLD in staged(tmp_path), "for the vault"
 
 
+@pytest.mark.parametrize("swap", ["exchange"], indirect=True)
 def test_what_somebody_saves_right_before_the_way_back_stays(tmp_path: Path, swap: Swap) -> None:
     """The newest stays in its place, and the one before is left for the vault."""
 
@@ -90,7 +91,7 @@ def test_what_somebody_saves_right_before_the_way_back_stays(tmp_path: Path, swa
     save(b"first")
     exchange, due = Root.exchange, [b"second"]
     if not exchange(swap.root, ".staging/b", "b"):
-        pytest.skip("without the exchange, that moment is an exception in docs/safety.md")
+        pytest.skip("this file system has no exchange, and that moment is an exception in docs/safety.md")
     with pytest.raises(DriftError):
         replace(swap, "a")
 
@@ -105,11 +106,9 @@ def test_what_somebody_saves_right_before_the_way_back_stays(tmp_path: Path, swa
     assert b"first" in staged(tmp_path)
 
 
-def test_an_old_file_that_is_written_to_later_is_left_for_the_vault(
-    swap: Swap, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    if "neither" in request.node.callspec.id:
-        pytest.skip("without hard links, that write is an exception in docs/safety.md")
+@pytest.mark.parametrize("swap", ["exchange", "links"], indirect=True)
+def test_an_old_file_that_is_written_to_later_is_left_for_the_vault(swap: Swap, tmp_path: Path) -> None:
+    """Without hard links, that write is lost: an exception in docs/safety.md."""
     with (tmp_path / "a").open("ab", buffering=0) as kept_open:
         replace(swap, "a")
         kept_open.write(b", and more")

@@ -148,6 +148,24 @@ def worktrees(tmp_path: Path, run: Run) -> tuple[Sides, Sides]:
     return first, second
 
 
+def test_two_submodules_have_a_store_each(tmp_path: Path, run: Run) -> None:
+    """Their git directories are side by side in that of the outer repository."""
+    inner, outer = tmp_path / "inner", tmp_path / "outer"
+    for directory in (inner, outer):
+        directory.mkdir()
+        git(directory, "init", "--quiet")
+        git(directory, "commit", "--quiet", "--allow-empty", "--message", "x")
+    for name in ("a", "b"):
+        git(outer, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(inner), name)
+    first, second = Sides(outer / "a", run), Sides(outer / "b", run)
+    assert first.store != second.store
+    made(first, 'spawn thread-a "Plan"').reconcile()
+    made(second, 'spawn thread-b "Build"').reconcile()
+    first.reconcile()
+    assert list(relations(first)["threads"]) == ["thread-a"]
+    assert list(relations(second)["threads"]) == ["thread-b"]
+
+
 @pytest.mark.parametrize("ask", [["recover", "--yes"], ["project", "thread-a"]])
 def test_a_directory_that_is_restored_is_not_made_empty_as_well(small: Sides, ask: list[str]) -> None:
     shutil.rmtree(small.leslie / "threads" / "thread-a")

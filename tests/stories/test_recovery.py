@@ -129,9 +129,10 @@ def test_the_steps_in_a_store_that_is_not_mounted_wait_for_it(world: World, *, i
     away = world.store.rename(world.store.with_name("away"))
     if is_mount_point:
         world.store.mkdir()
+    problem = "has been replaced" if is_mount_point else "is missing"
     for _ in range(2):
         (message,) = finished(world)
-        assert message.endswith(f"its open steps in the store wait until {world.store} is back")
+        assert message.endswith(f"its open steps in the store wait for it: {world.store} {problem}")
     if world.store.exists():
         shutil.rmtree(world.store)
     away.rename(world.store)
@@ -142,6 +143,17 @@ def test_the_steps_in_a_store_that_is_not_mounted_wait_for_it(world: World, *, i
     assert not [name for name in changed if str(FIRST) in name], "the half-replaced stream was put back"
     with State.open(str(world.state), readonly=True) as state:
         assert not state.journal.open_runs()
+
+
+def test_the_steps_in_a_lost_store_end_when_a_run_has_filled_another(world: World) -> None:
+    three(world)
+    world.reconcile()
+    half(world)
+    shutil.rmtree(world.store)
+    (message,) = said(world)
+    assert message.endswith("is missing")
+    assert said(world)[0].endswith(CLEANED)
+    assert said(world) == []
 
 
 @pytest.mark.parametrize("gone", [False, True])
