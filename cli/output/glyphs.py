@@ -23,7 +23,9 @@ _NEVER_ALONE = ((0x1160, 0x11FF), (0xD7B0, 0xD7FF), (0x1F3FB, 0x1F3FF))
 
 def width_of(text: str) -> int:
     """Return the number of columns that a text takes."""
-    return sum(columns for _, columns in _glyphs(text))
+    if _EMOJI_PRESENTATION in text:
+        return sum(columns for _, columns in _glyphs(text))
+    return sum(map(_columns_of, text))  # what is drawn into the character before takes none
 
 
 def beginning(text: str, columns: int) -> str:

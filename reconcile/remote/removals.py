@@ -7,17 +7,21 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from reconcile.model.baseline import Baseline, is_local
-from reconcile.model.snapshot import EXTRA, Metadata, Partition, Side
+from reconcile.model.plan import Kind
+from reconcile.model.snapshot import EXTRA, WHOLE, Metadata, Partition, Side
 from reconcile.model.units import units_of
+from reconcile.planning.filters import renumbered
 from reconcile.planning.steps.content import DIVERGED
 from reconcile.remote.known import by_conversation
 from reconcile.remote.tree import unit_digests
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Iterable, Sequence
 
+    from reconcile.apply.executor import Outcome
     from reconcile.engine.engine import Engine
     from reconcile.engine.session import Session
+    from reconcile.model.plan import Action, Plan
     from reconcile.model.policy import Policy
     from reconcile.model.snapshot import Copy
     from reconcile.model.units import Rules
@@ -38,6 +42,7 @@ def buried(session: Session, tree: Tree, before: Tree, known: Known, engine: Eng
         for key, stone in tree.tombstones.items()
         if key not in tree.records
         and key not in (*known.kept, *known.shared)
+        and tree.coding.key(key) not in tree.refused  # its record is there, and can't be read
         and (key in known.waiting or is_new(stone, before))
     ]
     side = engine.known.sides[Side.STORE]
@@ -53,6 +58,29 @@ def buried(session: Session, tree: Tree, before: Tree, known: Known, engine: Eng
     # What belongs to a session goes with it: if any of that was edited since, the session stays.
     staying = {places.owner(key) for key in by_conversation(side.copies()) if key not in going}
     return [key for key in going if key not in staying]
+
+
+def before_sync(plan: Plan, new: Container[str]) -> Plan:
+    """Return the steps of a plan of removals that precede the plan of the sync; the remote lacks what they remove.
+
+    Its children there may still name it as their parent. Those that are ``new`` to the store are taken as promoted, and
+    sent. Another child is promoted in the store, and sent as after any edit: it may have one that must not be sent yet.
+    """
+
+    def precedes(action: Action) -> bool:
+        return action.target.side is Side.STORE or action.conversation in new
+
+    later = [action.conversation for action in plan.actions if not precedes(action)]
+    return replace(plan, actions=renumbered(filter(precedes, plan.actions)), put_off=plan.put_off.union(later))
+
+
+def done(going: Iterable[str], plan: Plan, outcome: Outcome | None) -> list[str]:
+    """Return the conversations of which a plan has removed all directories; without an outcome: of which it would."""
+    results = {} if outcome is None else outcome.results
+    removing = [action for action in plan.actions if action.kind is Kind.REMOVE and action.unit == WHOLE]
+    left = {action.conversation for action in removing if action.id in results and not results[action.id].is_done}
+    removed = {action.conversation for action in removing} - left
+    return [key for key in going if key in removed]
 
 
 def twins(session: Session, policy: Policy, tree: Tree, before: Tree, known: Known, engine: Engine) -> dict[str, str]:

@@ -76,6 +76,18 @@ def describe(
         report.removed_there += [Entry(*item) for item in removed.items()]
 
 
+def describe_waiting(
+    report: Report, plan: Plan, outcome: Outcome | None, waiting: Collection[str], *, remote: str
+) -> None:
+    """Add to a report why conversations that another machine has removed are still here."""
+    results = {} if outcome is None else outcome.results
+    undone = {each.action.conversation: each.message for each in results.values() if not each.is_done}
+    why = {item.conversation: _said(item, remote) for item in plan.held}
+    for conversation in waiting:
+        message = undone.get(conversation, "another machine has removed it, and it stays here for now")
+        report.held.append(why.get(conversation, f"{conversation}: {message}; run the sync again"))
+
+
 def _returned(taken: Iterable[str], stored: set[str], tree: Tree, before: Tree) -> dict[str, bool]:
     """Return the conversations that were removed, and come back, and whether this machine takes them.
 

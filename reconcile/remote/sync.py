@@ -49,7 +49,7 @@ from reconcile.remote.known import (
     working,
 )
 from reconcile.remote.privacy import Marks, save_private, with_present_marks
-from reconcile.remote.reporting import bulk_way, decided_units, describe, forked_records, title_of
+from reconcile.remote.reporting import bulk_way, decided_units, describe, describe_waiting, forked_records, title_of
 from reconcile.remote.sealing import Sealed
 from reconcile.remote.sendable import is_known, unsendable
 from reconcile.remote.tree import (
@@ -565,7 +565,7 @@ class Sync:
             taken = {key: intent is not None for key, intent in changed_marks.items()}
             known = replace(known, marks={**known.marks, **taken})
             self._note(known)
-        waiting = self._remove(engine, buried, report, changed_marks)
+        waiting = self._remove(engine, buried, known.kept, report, changed_marks)
         left = (*(buried if self.session.readonly else waiting), *held)
         # The removals were a plan of their own: after a first look at all, the rest has no baseline yet.
         also = changed or (engine.known.conversations() if report.removed_here else ())
@@ -739,6 +739,7 @@ class Sync:
         self,
         engine: Engine,
         buried: list[str],
+        kept: Collection[str],
         report: Report,
         marks: Mapping[str, Intent | None],
     ) -> list[str]:
@@ -758,13 +759,17 @@ class Sync:
         except RefusedError as error:
             report.held.append(str(error))
             return buried
-        # The plan of the sync gives a child to the tree, if it may: what is written there counts as agreed on.
-        plan = without_workspace(removal.plan)
+        taken = set() if self.half is Half.PULL else {each.conversation for each in removal.plan.actions}
+        plan = removals.before_sync(
+            removal.plan, {key for key in taken.difference(stored, kept) if not only or key in only}
+        )
         plan = replace(plan, intents=(*plan.intents, *((key, marks[key]) for key in going if key in marks)))
         outcome = self._apply(engine, replace(removal, plan=plan))
         self.removals = self.removals if outcome is None else outcome.run
-        report.removed_here += [Entry(key, title_of(stored[key])) for key in going]
-        return [key for key in buried if key not in going]
+        removed = removals.done(going, plan, outcome)
+        report.removed_here += [Entry(key, title_of(stored[key])) for key in removed]
+        describe_waiting(report, plan, outcome, set(going).difference(removed), remote=self.name)
+        return [key for key in buried if key not in removed]
 
     def _learn(self, tree: Tree, before: Tree, known: Known, engine: Engine) -> None:
         """Remember the earlier versions that other machines know: a clone may have them, or what was removed."""

@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from reconcile.remote.sync import Sync
 from tests.support.projects.machines import Machine, add_worktree, git, make_bare, make_machine, quiet
 from tests.support.projects.world import LONG_AGO, SECOND, append, files, set_key, write_json
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from reconcile.apply.executor import Outcome
+    from reconcile.engine.engine import Engine, Pass
     from tests.conftest import Run
 
 REF = "refs/reconcile/jp-ab1cd"
@@ -329,6 +332,30 @@ def test_an_edit_since_then_wins_over_a_removal(laptop: Machine, desktop: Machin
     assert not desktop.sync()["removed_here"]
     laptop.sync()
     assert laptop.events(A) == desktop.events(A) == 4
+    quiet(laptop, desktop)
+
+
+def test_an_edit_while_a_sync_removes_wins(laptop: Machine, desktop: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The step is refused, so the conversation is still here: it is neither reported as removed nor sent yet."""
+    laptop.run("rm", str(A), "--yes")
+    laptop.sync()
+    apply = Sync._apply
+
+    def edit_first(sync: Sync, engine: Engine, pass_: Pass) -> Outcome | None:
+        if desktop.events(A) == 3:
+            desktop.append(A, 1, "b", LONG_AGO + 60 * SECOND)
+        return apply(sync, engine, pass_)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Sync, "_apply", edit_first)
+        found = desktop.sync(code=4)
+    assert (ids(found["removed_here"]), ids(found["sent"])) == ([], [])
+    (held,) = found["held"]
+    assert held.startswith(f"jp-c{A}: ")
+    assert held.endswith("; run the sync again")
+    assert ids(desktop.sync()["sent"]) == [f"jp-c{A}"]
+    laptop.sync()
+    assert laptop.events(A) == 4
     quiet(laptop, desktop)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
     from tests.conftest import Run
 
 A, B, CHILD = "ROOT_A", "Ein Gespräch", "CHILD_B"
+
+
+def ids(found: list[dict[str, str]]) -> list[str]:
+    return [entry["id"] for entry in found]
 
 
 @pytest.fixture(params=[(), ("--encrypt",)], ids=["plain", "encrypted"])
@@ -123,3 +128,30 @@ def test_the_commands_that_encrypt_name_both_sides(tmp_path: Path, run: Run, bar
     commands = re.findall(r"reconcile remote (?:remove|add --encrypt) [^&\n]*", told)
     assert len(commands) == 2
     assert all("--format plain" in command and "--store" in command for command in commands)
+
+
+@pytest.mark.parametrize("half", ["sync", "pull"])
+@pytest.mark.parametrize("is_refilled", [False, True])
+def test_a_removed_parent_has_a_child_that_its_machine_did_not_have(
+    machines: list[PlainMachine], half: str, is_refilled: bool
+) -> None:
+    """The child names the parent in the remote, too. After the loss of a store, no later plan did the removal."""
+    first, second, third = machines
+    set_key(second.make("new"), "parent_id", B, LONG_AGO)
+    if is_refilled:
+        second.run("rm", CHILD, "--yes")
+        for name in (A, B):
+            shutil.rmtree(third.store / name)
+    second.sync()
+    third.sync()
+    first.run("rm", B, "--yes")
+    assert ids(first.sync()["removed_there"]) == [B]
+    found = third.half(half)
+    assert (ids(found["removed_here"]), ids(found["sent"]), found["held"]) == ([B], ["new"] * (half == "sync"), [])
+    assert not (third.store / B).exists()
+    third.sync()
+    for machine in machines:
+        machine.sync()
+    quiet(*machines)
+    left = {A, "new"} if is_refilled else {A, CHILD, "new"}
+    assert {path.partition("/")[0] for path in first.contents} == left

@@ -17,8 +17,9 @@ import pytest
 from reconcile.remote.engine import RemoteError, UnreachableError
 from reconcile.remote.git.address import checked_url
 from tests.support.projects.damage import lose_blob, overwrite_pack
-from tests.support.projects.http_host import NAME_BEHIND_PROXY, PROGRAMS, ForwardProxy, HttpHost, make_certificate
+from tests.support.projects.http_host import NAME_BEHIND_PROXY, ForwardProxy, HttpHost, make_certificate
 from tests.support.projects.machines import git, make_bare, make_machine, quiet
+from tests.support.projects.mortal_receiver import make_programs, mortal_receiver
 from tests.support.projects.ssh_host import SshHost
 from tests.support.projects.terminal import Session, run_at_terminal
 from tests.support.projects.world import LONG_AGO, SECOND, command
@@ -37,20 +38,6 @@ with_time = pytest.mark.timeout(180)
 needs_setsid = pytest.mark.skipif(shutil.which("setsid") is None, reason="no setsid here, which gives a terminal")
 SIZE, ROUNDS = 2_000, 24
 """The events of a conversation that is pushed, and the number of pushes."""
-RECEIVER = """#!/bin/sh
-if [ -f {patience} ]; then
-    patience=$(cat {patience})
-    rm {patience}
-    exec 3<&0  # dash gives a process in the background no other standard input
-    git receive-pack "$@" <&3 3<&- &
-    receiver=$!
-    (sleep "$patience"; kill -9 {killed} && printf x >> {kills}) 3<&- < /dev/null > /dev/null 2>&1 &
-    wait "$receiver"
-else
-    exec git receive-pack "$@"
-fi
-"""
-"""The program of that name; a file has the seconds after which it is killed, once."""
 DEATH = """#!/bin/sh
 at=$PPID
 while [ "$at" != {server} ] && [ "${{at:-0}}" -gt 1 ]; do
@@ -136,24 +123,10 @@ def test_a_backend_that_is_killed(tmp_path: Path, run: Run, server: HttpHost) ->
     sync_on_a_mortal_host(one, other, bare, kill_after, lambda: server.kills)
 
 
-def mortal_receiver(path: Path, programs: Path, killed: str) -> tuple[Callable[[float], object], Callable[[], int]]:
-    """Put a receiving git there that kills these processes; return what sets its time, and what counts the kills."""
-    patience, kills = path / "patience", path / "kills"
-    receiver = programs / "git-receive-pack"
-    receiver.write_text(RECEIVER.format(patience=patience, kills=kills, killed=killed))
-    receiver.chmod(0o755)
-    kills.touch()
-    return lambda seconds: patience.write_text(f"{seconds:.3f}"), lambda: len(kills.read_bytes())
-
-
 @with_time
 def test_a_receiving_git_that_is_killed(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """The remote is a directory: git starts the receiving process itself."""
-    bare, programs = (tmp_path / name for name in ("r.git", "programs"))
-    programs.mkdir()
-    for program in PROGRAMS.iterdir():
-        if program.name != "git-receive-pack":
-            (programs / program.name).symlink_to(program)
+    bare, programs = tmp_path / "r.git", make_programs(tmp_path / "programs")
     kill_after, kills = mortal_receiver(tmp_path, programs, "$receiver")
     monkeypatch.setenv("GIT_EXEC_PATH", str(programs))
     one, other = (make_machine(tmp_path / name, run) for name in ("one", "other"))

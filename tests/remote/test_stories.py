@@ -1,4 +1,7 @@
-"""Random stories of machines: edits, removals, privacy, archives, halves of syncs, kills at every operation.
+"""Random stories of machines: edits, removals, privacy, archives, halves of syncs, and kills.
+
+A sync or a run is killed at any change of a file or of the state, and a sync at a call of the engine. On a host of git,
+the process that receives a push is killed, too.
 
 The clocks of the machines are up to a day wrong, and some can't reach the remote for a while. Machines with JP also
 work in a project, or in two worktrees of it, where nothing private may get.
@@ -16,6 +19,7 @@ import os
 import random
 import shutil
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,7 +31,8 @@ from reconcile.remote.known import Half, Report
 from tests.support.projects.http_host import HttpHost
 from tests.support.projects.machines import add_worktree, git, make_bare, make_machine
 from tests.support.projects.memory_engine import Host
-from tests.support.projects.mortal_syncs import AnyHost, CheckedSync, Killed, Served, engine_of, sync_with
+from tests.support.projects.mortal_receiver import make_programs, mortal_receiver
+from tests.support.projects.mortal_syncs import AnyHost, CheckedSync, Killed, Served, engine_of, killed_at, sync_with
 from tests.support.projects.plain_machines import make_plain_machine
 from tests.support.projects.ssh_host import SshHost
 from tests.support.projects.world import LONG_AGO, SECOND, write_json
@@ -43,6 +48,8 @@ if TYPE_CHECKING:
 SECONDS = float(os.environ.get("MACHINES_FOR", "600"))
 FIRST = 17528832000
 START, STEPS = 3, 40
+STEPS_OF_A_SYNC, STEPS_OF_A_RUN = 150, 60
+"""How many changes of files and of the state are made, about."""
 MANY = 10 * STEPS + 10
 """No id that a story chooses is further from the first one."""
 ROUNDS = 2
@@ -85,6 +92,10 @@ class Story(Struct):
     published: dict[int, set[str]] = field(default_factory=dict)
     """By machine, the private ones that were published there since its last sync."""
     log: list[str] = field(default_factory=list)
+    kills: int = 0
+    """Processes that were killed at a step."""
+    kill_host_after: Callable[[float], object] | None = None
+    """Has the process of the host that receives the next push killed after so many seconds."""
 
     def sync(self, machine: Machine, half: Half = Half.BOTH, *, dies: bool = False, reaches: bool = True) -> Report:
         engine = engine_of(self.host, machine, self.chance if dies else None, reaches=reaches)
@@ -126,9 +137,8 @@ class Story(Struct):
         mtime_ns += self.chance.choice((LONG_AGO, LONG_AGO, time.time_ns())) + self.chance.randrange(1, 1000) * SECOND
         if kind == "x":
             self.cut_off[at] = number + self.chance.randrange(3, 15)
-        elif kind in "skuv" and self.cut_off.get(at, 0) > number:
-            with pytest.raises(UnreachableError):
-                self.sync(machine, reaches=False)
+        elif kind in "skuv":
+            self.sync_as(kind, machine, reaches=self.cut_off.get(at, 0) <= number)
         elif kind == "w":
             self.write(machine, 10 + number * 10 + at, name, mtime_ns)
         elif kind == "b":
@@ -137,18 +147,43 @@ class Story(Struct):
                 self.edits(machine, machine.id_of(stream.parent))
                 self.say(stream, name, mtime_ns)
         elif kind == "j":
-            self.work(machine, self.chance.choice(machine.worktrees))
+            project = self.chance.choice(machine.worktrees)
+            if self.chance.random() < 0.3:
+                self.kill(machine, self.chance.randrange(1, STEPS_OF_A_RUN), lambda: self.work(machine, project))
+            self.work(machine, project)
         elif kind == "c":
             self.check_out(machine, self.chance.choice(self.machines))
-        elif kind in "skuv":
-            half = {"u": Half.PULL, "v": Half.PUSH}.get(kind, Half.BOTH)
-            try:
-                self.sync(machine, half, dies=kind == "k")
-            except (Killed, RemoteError):  # what it has taken is no edit, but it may look like one
-                self.edits(machine, *streams_of(machine))
-                self.sent(machine, set(streams_of(machine)))
         elif there:
             self.change(kind, machine, self.chance.choice(there), name, mtime_ns)
+
+    def sync_as(self, kind: str, machine: Machine, *, reaches: bool) -> None:
+        """Sync, or do one half of it. Kill the process at a step, at a call of the engine, or that of the host."""
+        dies = self.chance.choice(("at a step", "at a call", "on the host")) if kind == "k" else None
+        if not reaches:
+            with pytest.raises(UnreachableError):
+                self.sync(machine, reaches=False)
+        elif dies == "at a step":
+            self.kill(machine, self.chance.randrange(1, STEPS_OF_A_SYNC), lambda: self.sync(machine))
+            self.may_have_synced(machine)
+        else:
+            half = {"u": Half.PULL, "v": Half.PUSH}.get(kind, Half.BOTH)
+            if dies == "on the host" and self.kill_host_after is not None:
+                self.kill_host_after(self.chance.uniform(0, 0.1))
+            try:
+                self.sync(machine, half, dies=dies == "at a call")
+            except (Killed, RemoteError):
+                self.may_have_synced(machine)
+            if dies and not isinstance(self.host, Host):
+                for lock in (self.host.bare if isinstance(self.host, Served) else self.host).rglob("*.lock"):
+                    lock.unlink()  # as a person does for whom the message of a push has named it
+
+    def kill(self, machine: Machine, step: int, command: Callable[[], object]) -> None:
+        self.kills += killed_at(step, machine.home, self.host, command)
+
+    def may_have_synced(self, machine: Machine) -> None:
+        """Note what a sync without a report may have done: what it has taken is no edit, but it may look like one."""
+        self.edits(machine, *streams_of(machine))
+        self.sent(machine, set(streams_of(machine)))
 
     def change(self, kind: str, machine: Machine, stream: Path, name: str, mtime_ns: int) -> None:
         conversation = machine.id_of(stream.parent)
@@ -340,12 +375,21 @@ def check_forks(machine: Machine, report: Report) -> None:
         assert fork.id in private or metadata["parent_id"] not in private
 
 
-def play(path: Path, run: Run, seed: int, make: Maker = make_machine, served: Served | None = None) -> None:
+def play(
+    path: Path,
+    run: Run,
+    seed: int,
+    make: Maker = make_machine,
+    served: Served | None = None,
+    kill_host_after: Callable[[float], object] | None = None,
+) -> int:
+    """Play the story of a seed; return how many processes were killed at a step."""
     chance = random.Random(seed)
     machines = [make(path / f"m{at}", run) for at in range(chance.randint(2, 5))]
     clocks = {at: chance.choice((0, 0, DAY, -DAY, chance.randrange(-DAY, DAY))) for at in range(len(machines))}
     host = served or (Host() if seed % ONE_IN else make_bare(path / "remote.git"))
     story = Story(machines, host, chance, clocks=clocks, is_encrypted=chance.random() < 0.3)
+    story.kill_host_after = None if isinstance(host, Host) else kill_host_after
     for machine in machines if story.is_encrypted else ():
         machine.take_key()
     for machine in machines if make is make_machine else ():
@@ -368,6 +412,7 @@ def play(path: Path, run: Run, seed: int, make: Maker = make_machine, served: Se
     except BaseException as error:
         error.add_note(f"seed {seed}: {', '.join(story.log)}")
         raise
+    return story.kills
 
 
 MAKERS = (make_machine, make_plain_machine)
@@ -387,14 +432,23 @@ def test_a_story_of_machines(tmp_path: Path, run: Run, seed: int, make: Maker, m
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("seed", range(1, SERVED + 1))
 @pytest.mark.parametrize("server", [HttpHost, SshHost])
+@pytest.mark.parametrize("make", MAKERS)
 def test_a_story_of_machines_with_a_server(
-    tmp_path: Path, run: Run, seed: int, server: type[HttpHost | SshHost], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    run: Run,
+    seed: int,
+    server: type[HttpHost | SshHost],
+    make: Maker,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with server(tmp_path) as host:
         if isinstance(host, SshHost):
             monkeypatch.setenv("GIT_SSH_COMMAND", host.command)
+            kill_after, _ = mortal_receiver(tmp_path, host.programs, "$receiver $PPID")
+        else:
+            kill_after = partial(setattr, host, "patience_s")
         bare = make_bare(tmp_path / "remote.git")
-        play(tmp_path, run, seed, served=Served(bare, host.url(bare)))
+        play(tmp_path, run, seed, make, Served(bare, host.url(bare)), kill_after)
 
 
 @pytest.mark.long
@@ -442,13 +496,16 @@ def test_undos_of_syncs_change_one_machine(laptop: Machine, desktop: Machine, ba
 def test_many_stories_of_machines(
     tmp_path: Path, run: Run, start: int, make: Maker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    end, seed = time.monotonic() + SECONDS, start
+    monkeypatch.setenv("GIT_EXEC_PATH", str(programs := make_programs(tmp_path / "programs")))
+    kill_host_after, killed_hosts = mortal_receiver(tmp_path, programs, "$receiver")
+    end, seed, kills = time.monotonic() + SECONDS, start, 0
     while time.monotonic() < end:
         seed += 1
         if seed % 4:
             monkeypatch.delenv("RECONCILE_VERIFY", raising=False)
         else:
             monkeypatch.setenv("RECONCILE_VERIFY", "1")
-        play(tmp_path / str(seed), run, seed, make)
+        kills += play(tmp_path / str(seed), run, seed, make, None, kill_host_after)
         shutil.rmtree(tmp_path / str(seed))
     print(f"{seed - start} stories, {CheckedSync.resumed} syncs that went on from the last one")
+    print(f"{kills} processes killed at a step, {killed_hosts()} processes of a host")

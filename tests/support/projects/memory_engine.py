@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from reconcile.remote.engine import Swap
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
+    from pathlib import Path
 
 
 class Host:
@@ -19,6 +21,17 @@ class Host:
         self.newest: str | None = None
         self.commits: dict[str, tuple[str | None, dict[str, str]]] = {}
         self.contents: dict[str, bytes] = {}
+        self.path: Path | None = None
+        """The file into which a process of its own saves each swap."""
+
+    def save(self) -> None:
+        if self.path is not None:
+            self.path.write_text(repr((self.newest, self.commits, self.contents)))
+
+    def load(self) -> None:
+        if self.path is not None and self.path.exists():
+            self.newest, self.commits, self.contents = ast.literal_eval(self.path.read_text())
+            self.path.unlink()
 
 
 class MemoryEngine:
@@ -99,4 +112,5 @@ class MemoryEngine:
         if self.host.newest != expected:
             return Swap.LOST
         self.host.newest = commit
+        self.host.save()
         return Swap.WON

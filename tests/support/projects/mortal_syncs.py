@@ -1,22 +1,25 @@
-"""Syncs with a remote, in memory or with git, that end at any operation, and do what a sync of everything would do."""
+"""Syncs with a remote, in memory or with git, that end at any step, and do what a sync of everything would do."""
 
 from __future__ import annotations
 
 import time
+import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reconcile.model.policy import Policy
 from reconcile.remote.coding import PLAIN
-from reconcile.remote.engine import Swap, UnreachableError
+from reconcile.remote.engine import RemoteError, Swap, UnreachableError
 from reconcile.remote.git.engine import GitEngine
 from reconcile.remote.known import Half, Lock, Report, won
 from reconcile.remote.place import RemotePlace
 from reconcile.remote.sync import Sync, open_session
+from tests.support.faults.fault_points import dies_at
 from tests.support.projects.memory_engine import Host, MemoryEngine
 
 if TYPE_CHECKING:
     import random
+    from collections.abc import Callable
 
     from reconcile.remote.engine import RemoteEngine
     from tests.support.projects.machines import Machine
@@ -154,3 +157,29 @@ def sync_with(
             session._clock = lambda: time.time_ns() + clock_error_ns
             lock = Lock("a story", 0, lambda _who: None)
             return CheckedSync(session, place, engine, Policy(accept_bulk=True), lock, half).run()
+
+
+def killed_at(step: int, path: Path, host: AnyHost, command: Callable[[], object]) -> bool:
+    """Run a command in a process of its own, which is killed before its ``step``-th change of a file or the state.
+
+    A host in memory has what was sent until then. Return whether the process was killed; else the command has ended.
+    """
+    failed = path / "failed"
+
+    def checked() -> None:
+        try:
+            command()
+        except RemoteError:
+            pass
+        except BaseException:
+            failed.write_text(traceback.format_exc())
+            raise
+
+    if isinstance(host, Host):
+        host.path = path / "host"
+    killed = dies_at(step, checked)
+    if isinstance(host, Host):
+        host.load()
+        host.path = None
+    assert not failed.exists(), failed.read_text()
+    return killed
