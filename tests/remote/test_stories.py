@@ -1,7 +1,7 @@
 """Random stories of machines: edits, removals, privacy, archives, halves of syncs, and kills.
 
-A sync or a run is killed at any change of a file or of the state, and a sync at a call of the engine. On a host of git,
-the process that receives a push is killed, too.
+A sync or a run is killed at any change of a file or of the state, and a sync at a call of the engine, or the disk is
+full, or broken there. On a host of git, the process that receives a push is killed, too.
 
 The clocks of the machines are up to a day wrong, and some can't reach the remote for a while. Machines with JP also
 work in a project, or in two worktrees of it, where nothing private may get.
@@ -28,17 +28,18 @@ from msgspec import Struct, field
 
 from reconcile.remote.engine import RemoteError, UnreachableError
 from reconcile.remote.known import Half, Report
+from tests.support.faults.fault_points import Mode
 from tests.support.projects.http_host import HttpHost
 from tests.support.projects.machines import add_worktree, git, make_bare, make_machine
 from tests.support.projects.memory_engine import Host
 from tests.support.projects.mortal_receiver import make_programs, mortal_receiver
-from tests.support.projects.mortal_syncs import AnyHost, CheckedSync, Killed, Served, engine_of, killed_at, sync_with
+from tests.support.projects.mortal_syncs import AnyHost, CheckedSync, Killed, Served, engine_of, sync_with, under_fault
 from tests.support.projects.plain_machines import make_plain_machine
 from tests.support.projects.ssh_host import SshHost
 from tests.support.projects.world import LONG_AGO, SECOND, write_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from tests.conftest import Run
     from tests.support.projects.machines import Machine
@@ -130,7 +131,7 @@ class Story(Struct):
     def step(self, number: int) -> None:
         at = self.chance.randrange(len(self.machines))
         machine, name = self.machines[at], f"m{at}s{number}"
-        there = sorted(path for path in machine.store.rglob("events.json") if path.parent.name[0] != ".")
+        there = [path for path in whole(machine.store.rglob("events.json")) if path.parent.name[0] != "."]
         kind = self.chance.choice(KINDS[machine.format])
         self.log.append(f"{kind} {at}")
         mtime_ns = self.clocks.get(at, 0)
@@ -149,7 +150,8 @@ class Story(Struct):
         elif kind == "j":
             project = self.chance.choice(machine.worktrees)
             if self.chance.random() < 0.3:
-                self.kill(machine, self.chance.randrange(1, STEPS_OF_A_RUN), lambda: self.work(machine, project))
+                step = self.chance.randrange(1, STEPS_OF_A_RUN)
+                self.disturb(Mode.KILLED, machine, step, lambda: self.work(machine, project))
             self.work(machine, project)
         elif kind == "c":
             self.check_out(machine, self.chance.choice(self.machines))
@@ -157,13 +159,14 @@ class Story(Struct):
             self.change(kind, machine, self.chance.choice(there), name, mtime_ns)
 
     def sync_as(self, kind: str, machine: Machine, *, reaches: bool) -> None:
-        """Sync, or do one half of it. Kill the process at a step, at a call of the engine, or that of the host."""
-        dies = self.chance.choice(("at a step", "at a call", "on the host")) if kind == "k" else None
+        """Sync, or do one half of it. The process is killed, or its disk is full, or that of the host is killed."""
+        dies = self.chance.choice((*Mode, "at a call", "on the host")) if kind == "k" else None
         if not reaches:
             with pytest.raises(UnreachableError):
                 self.sync(machine, reaches=False)
-        elif dies == "at a step":
-            self.kill(machine, self.chance.randrange(1, STEPS_OF_A_SYNC), lambda: self.sync(machine))
+        elif isinstance(dies, Mode):
+            step = self.chance.randrange(1, STEPS_OF_A_SYNC)
+            self.disturb(dies, machine, step, lambda: self.sync(machine))
             self.may_have_synced(machine)
         else:
             half = {"u": Half.PULL, "v": Half.PUSH}.get(kind, Half.BOTH)
@@ -177,8 +180,8 @@ class Story(Struct):
                 for lock in (self.host.bare if isinstance(self.host, Served) else self.host).rglob("*.lock"):
                     lock.unlink()  # as a person does for whom the message of a push has named it
 
-    def kill(self, machine: Machine, step: int, command: Callable[[], object]) -> None:
-        self.kills += killed_at(step, machine.home, self.host, command)
+    def disturb(self, mode: Mode, machine: Machine, step: int, command: Callable[[], object]) -> None:
+        self.kills += under_fault(mode, step, machine.home, self.host, command)
 
     def may_have_synced(self, machine: Machine) -> None:
         """Note what a sync without a report may have done: what it has taken is no edit, but it may look like one."""
@@ -275,17 +278,19 @@ class Story(Struct):
         return next((machine.project / ".jp" / "conversations").rglob(f"{name}-*/events.json"), None)
 
     def work(self, machine: Machine, project: Path, *command: str) -> None:
-        """Run a command in a worktree: nothing private gets there."""
-        before = published(machine, project)
+        """Run a command in a worktree: nothing private gets there, no conversation and no line."""
+        before, private, lines = published(machine, project), machine.private, lines_in(machine, project)
         with machine.at_work():
             result = machine.world.run("--workspace", project, *command)
             assert result.exit_code in (0, 4), result.output
-            new = published(machine, project) - before
+            after = lines_in(machine, project)
+            assert command or all(after[id_] == lines[id_] for id_ in after.keys() & private & before)
+            new = after.keys() - before
             if not new:
                 return
             shown = json.loads(machine.world.run("--workspace", project, "ls", "--json").stdout)
-        private = {each["conversation"] for each in shown["conversations"] if each["state"] == "local"}
-        assert not private & new, private
+        hidden = {each["conversation"] for each in shown["conversations"] if each["state"] == "local"}
+        assert not hidden & new, hidden
 
     def write(self, machine: Machine, number: int, name: str, mtime_ns: int) -> None:
         path = machine.write(FIRST + number, 0, name)
@@ -342,12 +347,17 @@ class Story(Struct):
 
 def streams_in(project: Path) -> list[Path]:
     """Return the events of all conversations of a worktree."""
-    return sorted((project / ".jp").rglob("events.json"))
+    return whole((project / ".jp").rglob("events.json"))
 
 
 def published(machine: Machine, project: Path) -> set[str]:
     """Return the conversations of a worktree."""
     return {machine.id_of(path.parent) for path in streams_in(project)}
+
+
+def lines_in(machine: Machine, project: Path) -> dict[str, list[str]]:
+    """Return the lines of each conversation of a worktree."""
+    return {machine.id_of(path.parent): lines_of(path) for path in streams_in(project)}
 
 
 def unsaved_in(machine: Machine, project: Path) -> set[str]:
@@ -358,7 +368,12 @@ def unsaved_in(machine: Machine, project: Path) -> set[str]:
 
 def streams_of(machine: Machine) -> dict[str, list[str]]:
     """Return the lines of each conversation, by its id."""
-    return {machine.id_of(path.parent): lines_of(path) for path in machine.store.rglob("events.json")}
+    return {machine.id_of(path.parent): lines_of(path) for path in whole(machine.store.rglob("events.json"))}
+
+
+def whole(paths: Iterable[Path]) -> list[Path]:
+    """Return these paths without those in a directory of steps that a killed process has left."""
+    return sorted(path for path in paths if not any(part.startswith(".reconcile-") for part in path.parts))
 
 
 def lines_of(stream: Path) -> list[str]:
@@ -371,7 +386,8 @@ def check_forks(machine: Machine, report: Report) -> None:
     for fork in report.forked:
         metadata = json.loads((machine.directory_of(fork.id) / "metadata.json").read_bytes())
         source, forked = streams[metadata["parent_id"]], streams[fork.id]
-        assert forked != source[: len(forked)], "a needless fork"
+        shorter = min(len(source), len(forked))
+        assert forked[:shorter] != source[:shorter], "a needless fork: one is a continuation of the other"
         assert fork.id in private or metadata["parent_id"] not in private
 
 

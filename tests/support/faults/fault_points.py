@@ -119,7 +119,7 @@ def under_fault(mode: Mode, step: int, command: Callable[[], object]) -> bool:
         with fault(mode, step) as found:
             command()
         return found.hit
-    return _in_child(command, fault(mode, step))
+    return in_child(command, fault(mode, step))
 
 
 def dies_before(owner: object, call: str, number: int, command: Callable[[], object]) -> None:
@@ -132,10 +132,10 @@ def dies_before(owner: object, call: str, number: int, command: Callable[[], obj
         left -= 1
         return method(*args, **kwargs) if left else os._exit(_KILLED)
 
-    assert _in_child(command, mock.patch.object(owner, call, fatal)), f"{call} was not called so often"
+    assert in_child(command, mock.patch.object(owner, call, fatal)), f"{call} was not called so often"
 
 
-def _in_child(command: Callable[[], object], spoilt: AbstractContextManager[object]) -> bool:
+def in_child(command: Callable[[], object], spoilt: AbstractContextManager[object]) -> bool:
     """Run a command in a process of its own; tell whether it was killed."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of threads, which the child has no use for

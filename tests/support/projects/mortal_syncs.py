@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
 import traceback
 from pathlib import Path
@@ -14,7 +15,8 @@ from reconcile.remote.git.engine import GitEngine
 from reconcile.remote.known import Half, Lock, Report, won
 from reconcile.remote.place import RemotePlace
 from reconcile.remote.sync import Sync, open_session
-from tests.support.faults.fault_points import dies_at
+from reconcile.state.connection import StateError
+from tests.support.faults.fault_points import Mode, fault, in_child
 from tests.support.projects.memory_engine import Host, MemoryEngine
 
 if TYPE_CHECKING:
@@ -83,6 +85,16 @@ class Served(NamedTuple):
     url: str
 
 
+class _PlaceInMemory(RemotePlace):
+    """The place of a remote in memory, also for what reads a mirror."""
+
+    host: Host
+
+    @property
+    def engine(self) -> MemoryEngine:
+        return MemoryEngine(self.host)
+
+
 AnyHost = Host | Path | Served
 """A host in memory, or a bare repository for the program git."""
 
@@ -104,10 +116,13 @@ def engine_of(
     return engine
 
 
-def _place_of(machine: Machine, *, is_encrypted: bool = False) -> RemotePlace:
-    return RemotePlace(
-        "memory", "memory", f"{machine.roots.format}-memory", f"{machine.state}/remotes/memory", is_encrypted
-    )
+def _place_of(machine: Machine, *, is_encrypted: bool = False, host: Host | None = None) -> RemotePlace:
+    values = "memory", "memory", f"{machine.roots.format}-memory", f"{machine.state}/remotes/memory", is_encrypted
+    if host is None:
+        return RemotePlace(*values)
+    place = _PlaceInMemory(*values)
+    place.host = host
+    return place
 
 
 class CheckedSync(Sync):
@@ -152,15 +167,17 @@ def sync_with(
 ) -> Report:
     """Sync the store of a machine, whose clock is wrong by so much."""
     with machine.at_work():
-        roots, state, place = machine.roots, str(machine.state), _place_of(machine, is_encrypted=is_encrypted)
+        host = engine.host if isinstance(engine, MemoryEngine) else None
+        roots, state = machine.roots, str(machine.state)
+        place = _place_of(machine, is_encrypted=is_encrypted, host=host)
         with open_session(roots, place, state, place.tree, ignore=(), dry=False) as session:
             session._clock = lambda: time.time_ns() + clock_error_ns
             lock = Lock("a story", 0, lambda _who: None)
             return CheckedSync(session, place, engine, Policy(accept_bulk=True), lock, half).run()
 
 
-def killed_at(step: int, path: Path, host: AnyHost, command: Callable[[], object]) -> bool:
-    """Run a command in a process of its own, which is killed before its ``step``-th change of a file or the state.
+def under_fault(mode: Mode, step: int, path: Path, host: AnyHost, command: Callable[[], object]) -> bool:
+    """Run a command in a process of its own, with a fault at its ``step``-th change of a file or of the state.
 
     A host in memory has what was sent until then. Return whether the process was killed; else the command has ended.
     """
@@ -169,7 +186,7 @@ def killed_at(step: int, path: Path, host: AnyHost, command: Callable[[], object
     def checked() -> None:
         try:
             command()
-        except RemoteError:
+        except (RemoteError, StateError, OSError, sqlite3.OperationalError):
             pass
         except BaseException:
             failed.write_text(traceback.format_exc())
@@ -177,7 +194,7 @@ def killed_at(step: int, path: Path, host: AnyHost, command: Callable[[], object
 
     if isinstance(host, Host):
         host.path = path / "host"
-    killed = dies_at(step, checked)
+    killed = in_child(checked, fault(mode, step))
     if isinstance(host, Host):
         host.load()
         host.path = None
