@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from reconcile.model.baseline import IntentKind
 from reconcile.remote.sync import Sync
+from reconcile.state.database import State
 from tests.support.projects.machines import Machine, add_worktree, git, make_bare, make_machine, quiet
 from tests.support.projects.world import LONG_AGO, SECOND, append, files, set_key, write_json
 
@@ -332,6 +334,43 @@ def test_an_edit_since_then_wins_over_a_removal(laptop: Machine, desktop: Machin
     assert not desktop.sync()["removed_here"]
     laptop.sync()
     assert laptop.events(A) == desktop.events(A) == 4
+    quiet(laptop, desktop)
+
+
+def test_what_belongs_to_a_checkout_does_not_travel(laptop: Machine, desktop: Machine) -> None:
+    """What is published here, and what was removed from the workspace here, changes no other machine."""
+    laptop.run("project", str(A), str(B))
+    laptop.run()
+    (gone,) = (laptop.project / ".jp" / "conversations").glob(f"{B}-*")
+    shutil.rmtree(gone)
+    laptop.run()
+    assert intents(laptop, laptop.project) == {f"jp-c{B}": IntentKind.REMOVED}
+    assert list((laptop.project / ".jp").rglob("events.json"))
+    laptop.sync()
+    before = desktop.run("ls", "--json").stdout
+    desktop.sync()
+    desktop.run()
+    assert intents(desktop, desktop.project) == {}
+    assert not list((desktop.project / ".jp").rglob("events.json"))
+    assert desktop.run("ls", "--json").stdout == before
+    quiet(laptop, desktop)
+
+
+def intents(machine: Machine, project: Path) -> dict[str, IntentKind]:
+    with State.open(str(machine.state), readonly=True) as state:
+        (row,) = (each.id for each in state.checkouts() if each.project == str(project))
+        return {key: intent.kind for key, intent in state.intents(row).items()}
+
+
+def test_what_gc_has_removed_is_removed_on_other_machines(laptop: Machine, desktop: Machine) -> None:
+    set_key(laptop.directory(A), "expires_at", "2020-01-01 00:00:00.0", LONG_AGO + SECOND)
+    laptop.sync()
+    desktop.sync()
+    assert desktop.directory(A).exists()
+    laptop.run("gc", "--yes")
+    assert ids(laptop.sync()["removed_there"]) == [f"jp-c{A}"]
+    assert ids(desktop.sync()["removed_here"]) == [f"jp-c{A}"]
+    assert not list(desktop.store.glob(f"{A}*"))
     quiet(laptop, desktop)
 
 

@@ -227,10 +227,24 @@ def test_a_host_that_takes_nothing_is_refused_with_its_first_words(laptop: Machi
     assert not (laptop.state / "remotes" / "second").exists()
 
 
-def test_a_project_cannot_name_a_remote(laptop: Machine, desktop: Machine, tmp_path: Path) -> None:
-    (desktop.project / "reconcile.toml").write_text('remote = "ext::sh"\n')
-    (desktop.project / ".jp" / "remotes").mkdir()
-    assert desktop.run("remote").output.count("remote.git") == 1
+@pytest.mark.parametrize("place", ["reconcile.toml", ".reconcile.toml", ".config/reconcile.toml", ".jp/reconcile.toml"])
+def test_a_project_cannot_name_a_remote(tmp_path: Path, run: Run, bare: Path, place: str) -> None:
+    """No file of a project is a configuration, and the user's has no key for a remote."""
+    machine = make_machine(tmp_path / "new", run)
+    machine.write(A)
+    remote = f'remote = "{bare}"\n'
+    (machine.project / place).parent.mkdir(parents=True, exist_ok=True)
+    (machine.project / place).write_text(remote)
+    git(machine.project, "init", "-q")
+    git(machine.project, "config", "remote.origin.url", str(bare))
+    assert "no remote is known for this store" in machine.run("sync", code=2).output
+    assert json.loads(machine.run("remote", "--json").stdout)["remotes"] == []
+    assert not (machine.state / "remotes").exists()
+    assert git(bare, "for-each-ref") == ""
+    own = machine.home / "config" / "reconcile" / "reconcile.toml"
+    own.parent.mkdir(parents=True)
+    own.write_text(remote)
+    assert "unknown key" in machine.run("status", code=2).output
 
 
 # Remotes that have changed
