@@ -102,7 +102,8 @@ class Story(Struct):
         engine = engine_of(self.host, machine, self.chance if dies else None, reaches=reaches)
         error_ns = self.clocks.get(self.machines.index(machine), 0)
         report = sync_with(machine, engine, half, is_encrypted=self.is_encrypted, clock_error_ns=error_ns)
-        check_forks(machine, report)
+        if not report.held:  # else the step that replaces a source may have failed
+            check_forks(machine, report)
         if half is Half.PULL:
             self.unsent_forks.update(entry.id for entry in report.forked)
         else:
