@@ -1,6 +1,6 @@
-"""What was given on the command line, and the plain ways of giving it, which are read without loading a parser.
+"""The options of a command line. Plain ways to give them are read without a parser.
 
-Loaded at every start, and loads next to nothing.
+Every start loads this module, so it imports next to nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Options:
-    """What was given on the command line; one object for the program and its command."""
+    """The options that were given; the program and its command share one object."""
 
     workspace: str | None = None
     store: str | None = None
@@ -86,14 +86,14 @@ class Options:
 
     @property
     def side_words(self) -> list[str]:
-        """What was said of the two sides, as words of a command line."""
+        """The options that name the two sides, as words of a command line."""
         names = ("workspace", "store", "format", "layout")
         said = ((name, getattr(self, name)) for name in names)
         return [word for name, value in said if value is not None for word in (f"--{name}", value)]
 
     @property
     def sides(self) -> str:
-        """The same, as a command that is to be typed next has to say it again: with ``~`` for the home directory."""
+        """The same options for a command that is suggested: with ``~`` for the home directory."""
         if not (words := self.side_words):
             return ""
         from reconcile.fs.paths import quoted_path  # here: most runs are started in the workspace
@@ -102,11 +102,11 @@ class Options:
 
     @property
     def shaping(self) -> list[str]:
-        """What of it shapes a plan, as words."""
+        """The options that change a plan, as words of a command line."""
         words: list[str] = []
         for name in NAMES:
             if name not in _UNSAID and (value := getattr(self, name)) != getattr(Options, name):
-                words += worded(f"--{name.replace('_', '-')}", value)
+                words += option_words(f"--{name.replace('_', '-')}", value)
         return words
 
 
@@ -125,15 +125,15 @@ class Turn(Options):
         self.plans: list[tuple[str, bool]] = []
 
 
-def worded(name: str, value: Any) -> list[str]:
-    """Return an option as it is typed, once for each of several values."""
+def option_words(name: str, value: Any) -> list[str]:
+    """Return an option as words of a command line, once for each of its values."""
     if value is True:
         return [name]
     return [word for each in (value if isinstance(value, tuple) else (value,)) for word in (name, str(each))]
 
 
 _UNSAID = {"workspace", "store", "format", "dry_run", "out", "check", "json", "verbose", "quiet", "color", "no_pager"}
-"""Options that say where, or how it is shown; the journal knows where."""
+"""Options for the sides and for the output: the journal has the sides."""
 NAMES = tuple(Options.__annotations__)
 _SWITCHES = {
     "-n": "dry_run",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .arguments import Options, worded
+from .arguments import Options, option_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -145,7 +145,7 @@ def _words(parameter: click.Parameter, value: Any) -> Iterator[str]:
     if isinstance(parameter, click.Argument):
         yield from [value] if isinstance(value, str) else value or ()
     elif value is not None and value is not False and value != ():
-        yield from worded(parameter.opts[-1], "..." if parameter.name in _CONTENT else value)
+        yield from option_words(parameter.opts[-1], "..." if parameter.name in _CONTENT else value)
 
 
 def parse_time(text: str | None, now_ns: int) -> int | None:

@@ -1,4 +1,4 @@
-"""Where the program begins: what can be answered without loading anything is."""
+"""The start of the program. It answers what needs no other module."""
 
 from __future__ import annotations
 

@@ -154,13 +154,13 @@ def carry_out(
     return exit_code(plan, outcome, options)
 
 
-def _warn_of_losses(options: Options, session: Session, saved: Plan, found: Pass) -> None:
+def _warn_of_losses(options: Options, session: Session, saved: Plan, present: Pass) -> None:
     """Print a warning about what a program has removed since the plan was made: no later run finds it again."""
-    if found.plan.intents == saved.intents:
+    if present.plan.intents == saved.intents:
         return
     from reconcile.inspect.losses import losses_of  # here: few plans meet a loss
 
-    losses = losses_of(session, found)
+    losses = losses_of(session, present)
     if losses is not None and losses.is_usual:
         print_warning(options, losses.words(options.sides))
 

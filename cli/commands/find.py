@@ -149,21 +149,21 @@ def _lines(
         return
     for found in result.conversations:
         yield _head(found, short, style)
-        yield from _found_lines(found, words, style, most, sides)
+        yield from _match_lines(found, words, style, most, sides)
     count = len(result.conversations)
     yield style(f"{count} {noun}{'' if count == 1 else 's'}", bold=True)
 
 
-def _head(found: Match, short: Mapping[str, str], style: Style) -> str:
+def _head(match: Match, short: Mapping[str, str], style: Style) -> str:
     """Return the title and the id; without a title, the id."""
-    name = short.get(found.conversation, found.conversation)
-    return title_and_id(found.title or name, name, style)
+    name = short.get(match.conversation, match.conversation)
+    return title_and_id(match.title or name, name, style)
 
 
-def _found_lines(found: Match, words: Sequence[Word], style: Style, most: int | None, sides: str) -> Iterator[str]:
-    if found.title is not None and marks_in(found.title, words):
-        yield _title_line("in the title", found.title, words, style)
-    for lines in found.groups:
+def _match_lines(match: Match, words: Sequence[Word], style: Style, most: int | None, sides: str) -> Iterator[str]:
+    if match.title is not None and marks_in(match.title, words):
+        yield _title_line("in the title", match.title, words, style)
+    for lines in match.groups:
         if lines.title:
             yield _title_line("title", lines.title, words, style)
         yield from (_hit_line(hit, style) for hit in lines.hits)

@@ -423,12 +423,12 @@ def _bring_home(
     return True
 
 
-def _report_moved(options: Options, found: Orphans, restored: int, words: str) -> None:
+def _report_moved(options: Options, orphans: Orphans, restored: int, words: str) -> None:
     """Tell on standard output what is moved: at once, or as the summary of a run that follows and does nothing else."""
-    text = words.format(_counted_entries(found, restored))
+    text = words.format(_counted_entries(orphans, restored))
     if options.yes:
         options.idle = text
-    elif found.entries and not (options.quiet or options.json):
+    elif orphans.entries and not (options.quiet or options.json):
         show([Style.choose(options.color)(text, bold=True)])
 
 
@@ -439,19 +439,19 @@ def _name_open(options: Options, paths: Sequence[str]) -> None:
         print_message(options, f"{stay} at the old path: Claude Code has {which} open", trouble=True)
 
 
-def _move_words(roots: Roots, found: Orphans, restored: int, gone: Sequence[str], source: str) -> str:
+def _move_words(roots: Roots, orphans: Orphans, restored: int, gone: Sequence[str], source: str) -> str:
     """Return what is moved, from where, and to where; ``source``: the name of the project that the user has named."""
-    what = _counted_entries(found, restored)
+    what = _counted_entries(orphans, restored)
     here = short_path(roots.project)
     if source:
         return f"{what} of {source} to {here}"
-    places = {path.partition("/")[0] for path in (*found.entries, *found.left)}
+    places = {path.partition("/")[0] for path in (*orphans.entries, *orphans.left)}
     left = [each for each in gone if os.path.basename(roots.in_checkout(each).workspace) in places]
     return f"{what} of {' and '.join(sorted(map(short_path, left)))} to {here}, as the project was there before"
 
 
-def _counted_entries(found: Orphans, restored: int) -> str:
-    count = restored + sum(name.endswith(".jsonl") for name in found.entries)
+def _counted_entries(orphans: Orphans, restored: int) -> str:
+    count = restored + sum(name.endswith(".jsonl") for name in orphans.entries)
     return f"{count} session{'' if count == 1 else 's'}" if count else "the files beside sessions"
 
 

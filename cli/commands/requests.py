@@ -505,7 +505,7 @@ def undo(context: click.Context, run: str | None) -> None:
     before: list[Run | None] = []
     cut_short: list[Run] = []
 
-    def found(state: State, project: str) -> RunToUndo:
+    def choose(state: State, project: str) -> RunToUndo:
         if run is None:  # an empty text names none
             return run_history.newest_run(state, project)
         return run_history.RunToUndo(run_history.find_run(state, run), None)
@@ -522,7 +522,7 @@ def undo(context: click.Context, run: str | None) -> None:
     def adjust(policy: Policy, engine: Engine) -> Policy:
         session = engine.session
         try:
-            to_undo = found(session.state, session.project)
+            to_undo = choose(session.state, session.project)
         except NoRunError as error:
             raise (None if run is not None else _only_moved(session)) or error from error
         announce(session, to_undo)
@@ -538,7 +538,7 @@ def undo(context: click.Context, run: str | None) -> None:
         before.clear()  # the person decides
         return _question("Undo", plan)
 
-    _undo_sync(context, found, announce, question)
+    _undo_sync(context, choose, announce, question)
     code = run_command(options, partial(command_line, context), adjust, question if is_interactive(options) else None)
     if code == ExitCode.HELD and run is None and before and before[-1] is not None:
         print_message(options, f"to undo the earlier run instead: reconcile undo {before[-1].id}")
@@ -549,11 +549,11 @@ def undo(context: click.Context, run: str | None) -> None:
 
 def _undo_sync(
     context: click.Context,
-    found: Callable[[State, str], _F],
+    choose: Callable[[State, str], _F],
     announce: Callable[[Session, _F], None],
     question: Question,
 ) -> None:
-    """End the command with the undo or redo of a sync, if the run that is found is one.
+    """End the command with the undo or redo of a sync, if the chosen run is one.
 
     Raises:
         NoRunError: no run was in this store yet.
@@ -568,11 +568,11 @@ def _undo_sync(
         from reconcile.state.database import State
 
         with State.open(state, readonly=True) as nothing:
-            found(nothing, roots.project)
+            choose(nothing, roots.project)
     if os.path.isdir(os.path.join(state, REMOTES)):
         from ..remotes.undoing import undo_sync  # here: most stores have no remote
 
-        code = undo_sync(options, command_line(context), roots, state, found, announce, question)
+        code = undo_sync(options, command_line(context), roots, state, choose, announce, question)
         if code is not None:
             context.exit(code)
 
@@ -615,7 +615,7 @@ def redo(context: click.Context, run: str | None) -> None:
 
     options = options_of(context)
 
-    def found(state: State, project: str) -> UndoToRedo:
+    def choose(state: State, project: str) -> UndoToRedo:
         if run is None:
             return run_history.newest_undo(state, project)
         return run_history.find_undo(state, run)
@@ -629,12 +629,12 @@ def redo(context: click.Context, run: str | None) -> None:
         _print_past_run(options, "redo", session, to_redo.origin)
 
     def adjust(policy: Policy, engine: Engine) -> Policy:
-        to_redo = found(engine.session.state, engine.session.project)
+        to_redo = choose(engine.session.state, engine.session.project)
         announce(engine.session, to_redo)
         return replace(policy, request=UndoRequest(to_redo.run.id))
 
     question = partial(_question, "Redo")
-    _undo_sync(context, found, announce, question)
+    _undo_sync(context, choose, announce, question)
     _run(context, adjust, question if is_interactive(options) else None)
 
 

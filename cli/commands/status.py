@@ -285,21 +285,21 @@ def _remote_lines(engine: Engine, style: Style) -> Iterator[str]:
         yield from ("", *wrap(f"remote {place.name}: {', '.join(parts)}", style.columns, "", "  "))
 
 
-def _pending_parts(found: Pending, noun: str, remote: str) -> list[str]:
+def _pending_parts(pending: Pending, noun: str, remote: str) -> list[str]:
     """Return what a sync would do; ``remote`` is the name that a command needs, if there are several."""
-    parts = [f"{found.to_send} {noun}{'' if found.to_send == 1 else 's'} to send"]
-    parts += [f"{found.to_remove} to remove there"] if found.to_remove else []
-    parts += [] if found.to_take is None else [f"{found.to_take} to take"]
-    parts += [f"{found.on_both} changed on both machines (a sync decides or asks)"] if found.on_both else []
-    if found.waiting:
+    parts = [f"{pending.to_send} {noun}{'' if pending.to_send == 1 else 's'} to send"]
+    parts += [f"{pending.to_remove} to remove there"] if pending.to_remove else []
+    parts += [] if pending.to_take is None else [f"{pending.to_take} to take"]
+    parts += [f"{pending.on_both} changed on both machines (a sync decides or asks)"] if pending.on_both else []
+    if pending.waiting:
         way = " ".join(("reconcile sync", *([remote] if remote else []), "--allow-bulk-removal"))
-        parts.append(f"{found.waiting} to remove here{f' (blocked: {way})' if found.is_bulk else ''}")
+        parts.append(f"{pending.waiting} to remove here{f' (blocked: {way})' if pending.is_bulk else ''}")
     return parts
 
 
-def _lost(each: Lost) -> StatusLine:
-    detail = f"{each.left}: {each.command}" if each.command else each.left
-    return StatusLine(each.conversation, each.title, 0, "lost", (f"lost with a store; {detail}",), settled=False)
+def _lost(lost: Lost) -> StatusLine:
+    detail = f"{lost.left}: {lost.command}" if lost.command else lost.left
+    return StatusLine(lost.conversation, lost.title, 0, "lost", (f"lost with a store; {detail}",), settled=False)
 
 
 def _by_conversation(conflicts: Iterable[Conflict]) -> dict[str, list[Conflict]]:
@@ -358,7 +358,7 @@ def _quiet_states(options: Options, session: Session) -> frozenset[str]:
 
 
 def _all_lines(
-    found: tuple[StatusLine, ...],
+    entries: tuple[StatusLine, ...],
     counts: Mapping[str, int],
     style: Style,
     roots: Roots,
@@ -370,7 +370,7 @@ def _all_lines(
 
     Without ``quiet`` states, ids are whole. ``noted`` are conversations with a notice: a run has decided a conflict.
     """
-    shown = [entry for entry in found if not entry.settled or entry.word not in quiet or _has_notice(entry, noted)]
+    shown = [entry for entry in entries if not entry.settled or entry.word not in quiet or _has_notice(entry, noted)]
     words = [state_word(entry.word, is_public=roots.is_in_project) for entry in shown]
     short = short_ids_at(roots) if shown and quiet else {}
     ids = [
@@ -453,22 +453,22 @@ def _has_notice(line: StatusLine, noted: Container[str]) -> bool:
 def _show_one(
     options: Options,
     roots: Roots,
-    standing: StatusLine,
+    entry: StatusLine,
     details: dict[str, Any],
     conflicts: Iterable[Conflict],
     ways: Iterable[tuple[str, str]],
 ) -> None:
     if options.json:
-        print_document(options, {"format": "reconcile.status/1", **_builtins(standing), **details})
+        print_document(options, {"format": "reconcile.status/1", **_builtins(entry), **details})
         return
     style = Style.choose(options.color)
-    lines = [title_and_id(standing.title, standing.conversation, style)]
+    lines = [title_and_id(entry.title, entry.conversation, style)]
     removed_by, is_public = details["removed_by"], roots.is_in_project
     intent = f"removed here by run {removed_by}" if removed_by else intent_words(details["intent"], is_public=is_public)
-    word = state_word(standing.word, is_public=is_public)
-    standing = _naming(options, standing)
+    word = state_word(entry.word, is_public=is_public)
+    entry = _naming(options, entry)
     begin, indent = f"  {pad('state', 9)}  {word}", " " * 13
-    lines += _detail_lines(standing.details, conflicts, style, f"{begin}: ", indent) if standing.details else [begin]
+    lines += _detail_lines(entry.details, conflicts, style, f"{begin}: ", indent) if entry.details else [begin]
     rows = [("intent", intent), ("parents", clean(_parents(details)))]
     rows += [("shared", f"in {_folder(roots)}")] if details.get("shared") else []
     rows += [(side.value, clean(path)) for side in Side for path in details[side.value] or ["(none)"]]
@@ -478,7 +478,7 @@ def _show_one(
     for name, words in rows:
         lines += wrap(words, style.columns, f"  {pad(name, 9)}  ", indent)
     is_alone = len(details["units"]) == 1
-    is_file = is_alone and standing.conversation in (*details["store"], *details["workspace"])
+    is_file = is_alone and entry.conversation in (*details["store"], *details["workspace"])
     for unit in details["units"]:
         name = "file" if is_file else clean(unit_text(unit["unit"]))
         lines += wrap(f"{name}: {unit['meaning']}", style.columns, "  ", "    ")

@@ -152,7 +152,7 @@ def watch(context: click.Context, settle: float | None, settle_at_most: float | 
     code = ExitCode.DONE
     with _signals(stop, reopen) as seen, syncing:
         if formats:
-            code = _run_beside_each_other(watchers, options, printer)
+            code = _run_in_threads(watchers, options, printer)
         else:
             watchers[""].run()
     context.exit(ExitCode.INTERRUPTED if signal.SIGINT in seen else code)
@@ -254,7 +254,7 @@ def _watch_all(
     return ExitCode.INTERRUPTED if signal.SIGINT in seen else ExitCode.DONE
 
 
-def _run_beside_each_other(watchers: Mapping[str, Watcher], options: Options, printer: _JsonLines | _TextLines) -> int:
+def _run_in_threads(watchers: Mapping[str, Watcher], options: Options, printer: _JsonLines | _TextLines) -> int:
     """Run watchers in threads until all have ended, and return the exit code. One that fails leaves the others running.
 
     Each opens its session in its own thread, as SQLite demands. Python runs the handlers of signals in this one.

@@ -45,17 +45,6 @@ WORDS = {
 RIGHT = {"mend"}
 """Names that users type or read: they stay."""
 
-OLD_NAMES: dict[str, str] = {
-    "cli": "worded",
-    "cli/commands": "each found standing",
-}
-"""By package, the old words that names still have."""
-
-HARD_TO_READ: set[str] = {
-    "cli",
-}
-"""The packages with docstrings that are not written anew yet."""
-
 MOST_WORDS = 30
 
 
@@ -123,8 +112,7 @@ PACKAGES = modules()
 @pytest.mark.parametrize("package", sorted(PACKAGES))
 def test_names_are_standard_words(package: str) -> None:
     used = {module: old_words(module) for module in PACKAGES[package]}
-    allowed = set(OLD_NAMES.get(package, "").split())
-    wrong = {str(module.relative_to(PROJECT)): words - allowed for module, words in used.items() if words - allowed}
+    wrong = {str(module.relative_to(PROJECT)): words for module, words in used.items() if words}
     assert wrong == {}, f"see WORDS in {Path(__file__).name} for the standard words"
 
 
@@ -132,14 +120,7 @@ def test_names_are_standard_words(package: str) -> None:
 def test_docstrings_are_easy_to_read(package: str) -> None:
     hard = {str(module.relative_to(PROJECT)): hard_sentences(module) for module in PACKAGES[package]}
     wrong = {module: sentences for module, sentences in hard.items() if sentences}
-    if package not in HARD_TO_READ:
-        assert wrong == {}, f"a docstring begins with What or Where, or a sentence has more than {MOST_WORDS} words"
-
-
-def test_the_lists_hold_nothing_that_is_done() -> None:
-    used = {package: set().union(*map(old_words, PACKAGES[package])) for package in OLD_NAMES}
-    assert {package: gone for package, words in OLD_NAMES.items() if (gone := set(words.split()) - used[package])} == {}
-    assert [package for package in HARD_TO_READ if not any(map(hard_sentences, PACKAGES[package]))] == []
+    assert wrong == {}, f"a docstring begins with What or Where, or a sentence has more than {MOST_WORDS} words"
 
 
 def test_the_linter_sees_old_names_and_hard_sentences(tmp_path: Path) -> None:
