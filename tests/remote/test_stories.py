@@ -95,7 +95,7 @@ class Story(Struct):
     log: list[str] = field(default_factory=list)
     kills: int = 0
     """Processes that were killed at a step."""
-    kill_host_after: Callable[[float], object] | None = None
+    kill_host_after: Callable[[float | None], object] | None = None
     """Has the process of the host that receives the next push killed after so many seconds."""
 
     def sync(self, machine: Machine, half: Half = Half.BOTH, *, dies: bool = False, reaches: bool = True) -> Report:
@@ -177,6 +177,8 @@ class Story(Struct):
                 self.sync(machine, half, dies=dies == "at a call")
             except (Killed, RemoteError):
                 self.may_have_synced(machine)
+            if self.kill_host_after is not None:
+                self.kill_host_after(None)  # it may have had nothing to send
             if dies and not isinstance(self.host, Host):
                 for lock in (self.host.bare if isinstance(self.host, Served) else self.host).rglob("*.lock"):
                     lock.unlink()  # as a person does for whom the message of a push has named it
@@ -398,7 +400,7 @@ def play(
     seed: int,
     make: Maker = make_machine,
     served: Served | None = None,
-    kill_host_after: Callable[[float], object] | None = None,
+    kill_host_after: Callable[[float | None], object] | None = None,
 ) -> int:
     """Play the story of a seed; return how many processes were killed at a step."""
     chance = random.Random(seed)

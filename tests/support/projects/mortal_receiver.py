@@ -35,11 +35,23 @@ def make_programs(path: Path) -> Path:
     return path
 
 
-def mortal_receiver(path: Path, programs: Path, killed: str) -> tuple[Callable[[float], object], Callable[[], int]]:
-    """Put a receiving git there that kills these processes; return what sets its time, and what counts the kills."""
+def mortal_receiver(
+    path: Path, programs: Path, killed: str
+) -> tuple[Callable[[float | None], object], Callable[[], int]]:
+    """Put a receiving git there that kills these processes; return what sets its time, and what counts the kills.
+
+    None instead of a time: nothing is killed any more.
+    """
     patience, kills = path / "patience", path / "kills"
     receiver = programs / "git-receive-pack"
     receiver.write_text(_RECEIVER.format(patience=patience, kills=kills, killed=killed))
     receiver.chmod(0o755)
     kills.touch()
-    return lambda seconds: patience.write_text(f"{seconds:.3f}"), lambda: len(kills.read_bytes())
+
+    def kill_after(seconds: float | None) -> None:
+        if seconds is None:
+            patience.unlink(missing_ok=True)
+        else:
+            patience.write_text(f"{seconds:.3f}")
+
+    return kill_after, lambda: len(kills.read_bytes())
