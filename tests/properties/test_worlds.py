@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gc
 import itertools
-import json
 import os
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,10 +16,8 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from reconcile.model.options import Missing, Take
+from reconcile.model.options import Take
 from reconcile.planning.planner import make_plan
-from reconcile.serialization.plan_file import read_plan
-from reconcile.serialization.plan_json import plan_to_json
 from tests.properties.shortening import shortened
 from tests.properties.telling import command_of, tell
 from tests.properties.worlds import KINDS, PASTS, World, some_worlds, worlds_of
@@ -122,17 +119,6 @@ def plans_from(world: World) -> Iterator[tuple[Snapshot, Snapshot, Baseline, Pol
             yield (*level._scan(command), baseline, policy)
             if run:
                 level.run(command)
-
-
-def test_a_plan_survives_being_saved() -> None:
-    for world in some_worlds(12, 100):
-        for store, workspace, baseline, policy in plans_from(world):
-            plan = make_plan(store, workspace, baseline, policy, RULES, DAY_NS)
-            text = json.dumps(plan_to_json(plan, workspace="/w", store="/s"))
-            asked = replace(plan.policy, missing=Missing.INTENT)  # the configuration is no part of a plan
-            saved = replace(plan, states=(), counted={}, quiet=False, policy=asked)
-            saved = replace(saved, about=None, displaced=frozenset())  # `apply` works these out itself
-            assert read_plan(text, "a plan") == (saved, "/w", "/s")
 
 
 def test_what_is_quiet_at_a_glance_is_quiet_to_the_planner() -> None:
