@@ -118,6 +118,7 @@ def page_lines(text: str, style: Style, columns: int, folder: str, topics: Mappi
     console = Console(
         file=io.StringIO(),
         width=columns,
+        height=25,  # any: with both, rich reads no COLUMNS, which may be no number
         color_system="standard" if is_colored else None,
         no_color=not is_colored,
         force_terminal=is_colored,

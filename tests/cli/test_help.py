@@ -277,6 +277,14 @@ def test_a_topic_is_a_page_as_text(name: str, run: Run) -> None:
     assert not re.search(r"\]\(|^#|^\||^```|<!--", result.stdout, re.MULTILINE)
 
 
+@pytest.mark.parametrize("columns", ["\u00b2", "-1", "wide"])
+def test_a_page_is_printed_whatever_columns_says(run: Run, monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
+    plain = run("help", "safety")
+    monkeypatch.setenv("COLUMNS", columns)
+    shown = run("help", "safety")
+    assert (shown.exit_code, shown.stdout) == (0, plain.stdout), shown.output
+
+
 def test_a_topic_takes_the_options_for_colour_and_pager_before_it(run: Run) -> None:
     coloured = run("--color", "always", "--no-pager", "help", "uninstall").stdout
     assert "\x1b[1m1. Stop what runs\x1b[0m" in coloured
