@@ -74,13 +74,13 @@ def before_sync(plan: Plan, new: Container[str]) -> Plan:
     return replace(plan, actions=renumbered(filter(precedes, plan.actions)), put_off=plan.put_off.union(later))
 
 
-def done(going: Iterable[str], plan: Plan, outcome: Outcome | None) -> list[str]:
-    """Return the conversations of which a plan has removed all directories; without an outcome: of which it would."""
+def done(going: Iterable[str], plan: Plan, outcome: Outcome | None) -> dict[str, bool]:
+    """Return of each conversation whether a plan has removed all its directories; of a dry run: whether it would."""
     results = {} if outcome is None else outcome.results
     removing = [action for action in plan.actions if action.kind is Kind.REMOVE and action.unit == WHOLE]
     left = {action.conversation for action in removing if action.id in results and not results[action.id].is_done}
     removed = {action.conversation for action in removing} - left
-    return [key for key in going if key in removed]
+    return {key: key in removed for key in going}
 
 
 def twins(session: Session, policy: Policy, tree: Tree, before: Tree, known: Known, engine: Engine) -> dict[str, str]:

@@ -14,7 +14,7 @@ from reconcile.remote.known import DecidedConflict, Entry
 from reconcile.remote.machines import of_machines
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from reconcile.apply.executor import Outcome
     from reconcile.model.baseline import WorldState
@@ -76,16 +76,30 @@ def describe(
         report.removed_there += [Entry(*item) for item in removed.items()]
 
 
-def describe_waiting(
-    report: Report, plan: Plan, outcome: Outcome | None, waiting: Collection[str], *, remote: str
+def describe_removals(
+    report: Report,
+    plan: Plan,
+    outcome: Outcome | None,
+    going: Mapping[str, bool],
+    stored: Mapping[str, Sequence[Copy]],
+    *,
+    remote: str,
 ) -> None:
-    """Add to a report why conversations that another machine has removed are still here."""
+    """Add to a report what a plan of removals has removed and taken, and why the rest is still here.
+
+    ``going``: by conversation that another machine has removed, whether it is removed here. ``stored`` are the copies
+    before. A dry run reports what is taken with the rest.
+    """
+    report.removed_here += [Entry(key, title_of(stored[key])) for key, removed in going.items() if removed]
     results = {} if outcome is None else outcome.results
+    done = [each.action for each in results.values() if each.is_done and each.action.conversation not in stored]
+    new = {each.conversation: each.title for each in done if each.target.side is Side.STORE}
+    report.taken += [Entry(*item) for item in new.items()]
     undone = {each.action.conversation: each.message for each in results.values() if not each.is_done}
     why = {item.conversation: _said(item, remote) for item in plan.held}
-    for conversation in waiting:
-        message = undone.get(conversation, "another machine has removed it, and it stays here for now")
-        report.held.append(why.get(conversation, f"{conversation}: {message}; run the sync again"))
+    for key in (key for key, removed in going.items() if not removed):
+        message = undone.get(key, "another machine has removed it, and it stays here for now")
+        report.held.append(why.get(key, f"{key}: {message}; run the sync again"))
 
 
 def _returned(taken: Iterable[str], stored: set[str], tree: Tree, before: Tree) -> dict[str, bool]:

@@ -49,7 +49,7 @@ from reconcile.remote.known import (
     working,
 )
 from reconcile.remote.privacy import Marks, save_private, with_present_marks
-from reconcile.remote.reporting import bulk_way, decided_units, describe, describe_waiting, forked_records, title_of
+from reconcile.remote.reporting import bulk_way, decided_units, describe, describe_removals, forked_records, title_of
 from reconcile.remote.sealing import Sealed
 from reconcile.remote.sendable import is_known, unsendable
 from reconcile.remote.tree import (
@@ -568,7 +568,7 @@ class Sync:
         waiting = self._remove(engine, buried, known.kept, report, changed_marks)
         left = (*(buried if self.session.readonly else waiting), *held)
         # The removals were a plan of their own: after a first look at all, the rest has no baseline yet.
-        also = changed or (engine.known.conversations() if report.removed_here else ())
+        also = changed or (() if self.removals is None else engine.known.conversations())
         pass_, unsent = self._replacing(twins, left, engine, choices, also, now_ns)
         report.held += [f"{key}: {what}" for key, what in unsent.items()]
         if self.session.readonly:
@@ -767,9 +767,8 @@ class Sync:
         outcome = self._apply(engine, replace(removal, plan=plan))
         self.removals = self.removals if outcome is None else outcome.run
         removed = removals.done(going, plan, outcome)
-        report.removed_here += [Entry(key, title_of(stored[key])) for key in removed]
-        describe_waiting(report, plan, outcome, set(going).difference(removed), remote=self.name)
-        return [key for key in buried if key not in removed]
+        describe_removals(report, plan, outcome, removed, stored, remote=self.name)
+        return [key for key in buried if not removed.get(key)]
 
     def _learn(self, tree: Tree, before: Tree, known: Known, engine: Engine) -> None:
         """Remember the earlier versions that other machines know: a clone may have them, or what was removed."""

@@ -131,27 +131,30 @@ def test_the_commands_that_encrypt_name_both_sides(tmp_path: Path, run: Run, bar
 
 
 @pytest.mark.parametrize("half", ["sync", "pull"])
-@pytest.mark.parametrize("is_refilled", [False, True])
+@pytest.mark.parametrize("child", ["known", "new", "after a loss"])
 def test_a_removed_parent_has_a_child_that_its_machine_did_not_have(
-    machines: list[PlainMachine], half: str, is_refilled: bool
+    machines: list[PlainMachine], half: str, child: str
 ) -> None:
     """The child names the parent in the remote, too. After the loss of a store, no later plan did the removal."""
     first, second, third = machines
     set_key(second.make("new"), "parent_id", B, LONG_AGO)
-    if is_refilled:
+    if child == "after a loss":
         second.run("rm", CHILD, "--yes")
         for name in (A, B):
             shutil.rmtree(third.store / name)
     second.sync()
-    third.sync()
+    if child != "new":
+        third.sync()
     first.run("rm", B, "--yes")
     assert ids(first.sync()["removed_there"]) == [B]
     found = third.half(half)
-    assert (ids(found["removed_here"]), ids(found["sent"]), found["held"]) == ([B], ["new"] * (half == "sync"), [])
+    assert (ids(found["removed_here"]), found["held"]) == ([B], [])
+    assert ids(found["taken"]) == ["new"] * (child == "new")
+    assert ids(found["sent"]) == ["new"] * (half == "sync")
     assert not (third.store / B).exists()
     third.sync()
     for machine in machines:
         machine.sync()
     quiet(*machines)
-    left = {A, "new"} if is_refilled else {A, CHILD, "new"}
+    left = {A, "new"} if child == "after a loss" else {A, CHILD, "new"}
     assert {path.partition("/")[0] for path in first.contents} == left
