@@ -1208,7 +1208,7 @@ def untaken(laptop: Machine, desktop: Machine, monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize("name", ["git~1", "GIT~1. ", "git~1:x", "a\\.git", "\u200c.git"])
 def test_a_name_that_is_gits_own_on_another_system_stops_no_machine(
-    laptop: Machine, desktop: Machine, monkeypatch: pytest.MonkeyPatch, name: str
+    laptop: Machine, desktop: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """git fetches no tree with such a name, so one conversation would stop all others."""
     (laptop.directory(A) / name).write_text("x")
@@ -1217,8 +1217,11 @@ def test_a_name_that_is_gits_own_on_another_system_stops_no_machine(
     sent = laptop.sync(code=4)
     assert "rename the file there" in sent["held"][0]
     assert ids(sent["sent"]) == [f"jp-c{B}"]
-    with monkeypatch.context() as patch:  # an earlier program has sent it
+    unprotected = tmp_path / "gitconfig"
+    unprotected.write_text("[core]\n\tprotectNTFS = false\n\tprotectHFS = false\n")
+    with monkeypatch.context() as patch:  # an earlier program has sent it, with an earlier git
         patch.setattr("reconcile.remote.sync.unsendable", lambda *_: {})
+        patch.setenv("GIT_CONFIG_GLOBAL", str(unprotected))
         laptop.sync()
     taken = desktop.sync(code=4)
     assert "names a file that is none of a conversation" in taken["held"][0]
