@@ -61,10 +61,11 @@ def buried(session: Session, tree: Tree, before: Tree, known: Known, engine: Eng
 
 
 def before_sync(plan: Plan, new: Container[str]) -> Plan:
-    """Return the steps of a plan of removals that precede the plan of the sync; the remote lacks what they remove.
+    """Return the steps of a plan of removals that are done before the plan of the sync.
 
-    Its children there may still name it as their parent. Those that are ``new`` to the store are taken as promoted, and
-    sent. Another child is promoted in the store, and sent as after any edit: it may have one that must not be sent yet.
+    The remote lacks what is removed, but children there may still name it as their parent. Children that are ``new`` to
+    the store are taken as promoted, and sent. Others are promoted in the store alone, and sent as after any edit: they
+    may have an edit that must not be sent yet.
     """
 
     def precedes(action: Action) -> bool:
